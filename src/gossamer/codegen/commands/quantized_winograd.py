@@ -34,6 +34,7 @@ from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import computed
 from gossamer.views import Requantization, View
 
 MULTIPLE = 16
@@ -102,8 +103,8 @@ def multiply(node: Kernel, build: Build) -> None:
     r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
     rows, columns = -(-height // SIZE), -(-width // SIZE)
     tiles = images * rows * columns
-    group = quantized_winograd_group(
-        tiles, 2 * PLANES * depth + 4 * SIDE * SIZE * channels, least_tiles(channels, depth)
+    group = computed(
+        quantized_winograd_group, tiles, 2 * PLANES * depth + 4 * SIDE * SIZE * channels, least_tiles(channels, depth)
     )
     mr = tiles_of(target)
     groups = -(-tiles // group)
