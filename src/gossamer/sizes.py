@@ -62,6 +62,8 @@ class Sizes:
 
     def move(self, values: Sequence[int]) -> None:
         """Have decisions made elsewhere from now on; where nothing can be computed of some sizes, they are 0 there."""
+        if self._variables[: len(values)] == list(values):
+            return
         self._variables[: len(values)] = values
         self._answers.clear()
         self.moment = object()
