@@ -313,6 +313,30 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], b
     assert not any(template.closed for template in templates._made)
 
 
+def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
+    net = Net()
+    x = y = net.tensor((1, 8, 8, 3))
+    down = Conv2DOptions(padding=Padding.SAME, stride_h=2, stride_w=2)
+    for depth, units in ((3, 8), (8, 5)):
+        y = net.then("CONV_2D", [y, net.weights(units, 3, 3, depth), net.weights(units)], 4, down)
+    net.io([x], [y])
+    content = net.model()
+    interpreter = Interpreter(model_content=content)
+    for size in (40, 41, 42, 43, 44, 45):
+        shapes = [[1, size, size, 3]]
+        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.is_filled == (size >= 43)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    (only,) = templates._made
+    assert not only.closed
+
+
 @pytest.mark.parametrize(
     ("model", "shapes"), [(attention, of_one_attention), (rotary, lambda rng: [[1, int(rng.integers(1, 40)), 16]])]
 )
