@@ -40,8 +40,8 @@ from gossamer.views import Requantization, View
 MULTIPLE = 16
 """Of which input and output channels are: whole vectors of every target."""
 
-USED = 0.75
-"""The share of the pixels of tiles that are there from which tiles pay."""
+USED = 3, 4
+"""Of so many pixels of tiles (the second number) at least so many (the first) are there where tiles pay."""
 
 STREAMED = 512 << 10
 """Bytes of transformed weights from which they do not stay in the second-level cache."""
@@ -75,7 +75,7 @@ def suits(node: Kernel, build: Build) -> bool:
     tiles = images * -(-height // SIZE) * -(-width // SIZE)
     fewest = least_tiles(channels, depth) if build.dots.dot else tiles_of(build.dots)
     enough = min(height, width) >= SIZE and tiles >= max(tiles_of(build.dots), fewest)
-    is_used = images * height * width >= USED * tiles * SIZE**2
+    is_used = images * height * width * USED[1] >= tiles * SIZE**2 * USED[0]
     return enough and is_used and channels % MULTIPLE == depth % MULTIPLE == 0
 
 
