@@ -57,6 +57,11 @@ class _ByChannel(set[Buffer]):
     def __init__(self, images: Iterable[Buffer]) -> None:
         super().__init__(images)
         self.asked: dict[Buffer, bool] = {}
+        self.added: set[Buffer] = set()
+
+    def add(self, buffer: Buffer) -> None:
+        super().add(buffer)
+        self.added.add(buffer)
 
     def __contains__(self, buffer: object) -> bool:
         answer = super().__contains__(buffer)
@@ -198,13 +203,12 @@ class _Telling(Build):
         self.known[name] = thing
         return name
 
-    def channels(self, before: Collection[int]) -> tuple[dict[int, bool], tuple[int, ...]]:
-        """What has been asked of images, by their numbers, of which threads have written some channels each; and those
-        of which they have now, without those ``before``."""
-        slots = self._slots
-        asked = {slots[id(buffer)]: answer for buffer, answer in self._asked.asked.items() if id(buffer) in slots}
-        now = [slots[id(buffer)] for buffer in self._asked if id(buffer) in slots]
-        return asked, tuple([at for at in now if at not in before])
+    def channels(self) -> tuple[dict[int, bool], tuple[int, ...]]:
+        """What has been asked of images, by their numbers, of which threads have written some channels each; and of
+        which they have in these commands."""
+        slots, of = self._slots, self._asked
+        asked = {slots[id(buffer)]: answer for buffer, answer in of.asked.items() if id(buffer) in slots}
+        return asked, tuple(sorted([slots[id(buffer)] for buffer in of.added if id(buffer) in slots]))
 
     def _written(self, thing: Any) -> str:
         """The expression that makes a thing again."""
@@ -513,7 +517,9 @@ class _Form(NamedTuple):
     def suits(self, given: Sequence[int], by_channel: Collection[int]) -> bool:
         """Whether it is right for these sizes, and for what is known of these images."""
         try:
-            return all((at in by_channel) == answer for at, answer in self.asked.items()) and self.holds(*given)
+            if self.asked and any((at in by_channel) != answer for at, answer in self.asked.items()):
+                return False
+            return self.holds(*given)
         except ZeroDivisionError:
             return False
 
@@ -533,7 +539,7 @@ class _Alike:
         telling = _Telling(*self._how, by_channel)
         with self._sizes.noting() as decided:
             fill, numbers = telling.told(self._draws)
-        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill, *telling.channels(by_channel))
+        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill, *telling.channels())
         self._forms = [*self._forms[1 - MOST_FORMS :], form]
         return form
 
@@ -639,9 +645,11 @@ class OpenCommands:
         for step in self._steps:
             alike, places, once = step
             known = forms.get(id(alike))
-            if known is None or known[0].asked or known[0].by_channel:
+            if known is None or known[0].asked:
                 form = self._form(step, given, by_channel)
                 known = forms[id(alike)] = form, form.numbers(*given)
+            elif known[0].by_channel:
+                by_channel.update([places[at] for at in known[0].by_channel])
             to.begin("" if once is None else once[0])
             if once is not None:
                 inner[once[1]] = tuple(build.of_known(bytes[once[1]]))
