@@ -338,7 +338,13 @@ def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "shapes"), [(attention, of_one_attention), (rotary, lambda rng: [[1, int(rng.integers(1, 40)), 16]])]
+    ("model", "shapes"),
+    [
+        (attention, of_one_attention),
+        pytest.param(rotary, lambda rng: [[1, int(rng.integers(1, 40)), 16]], marks=pytest.mark.slow),
+        pytest.param(images, lambda rng: [[1, *[int(rng.integers(5, 40))] * 2, 3]], marks=pytest.mark.slow),
+    ],
+    ids=["attention", "rotary", "images"],
 )
 def test_without_a_compiler_it_is_the_same_of_what_ships(
     model: Callable[[], bytes], shapes: Shapes, monkeypatch: pytest.MonkeyPatch
@@ -350,7 +356,7 @@ def test_without_a_compiler_it_is_the_same_of_what_ships(
     content, rng = model(), np.random.default_rng(1)
     interpreter = Interpreter(model_content=content)
     filled = 0
-    for _ in range(8):
+    for _ in range(6):
         chosen = shapes(rng)
         results, alone = run(interpreter, chosen), Interpreter(model_content=content)
         assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, chosen)]
@@ -360,7 +366,7 @@ def test_without_a_compiler_it_is_the_same_of_what_ships(
         assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
         assert set(kernel.program.plan.kernels) <= shipped(kernel.target).keys()
         filled += kernel.is_filled
-    assert filled >= 4
+    assert filled >= 3
     templates = kernel_of(interpreter)._templates
     assert templates is not None
     assert not any(one.closed for one in templates._made)
