@@ -44,6 +44,8 @@ class Sizes:
         self._steps: dict[int, tuple[str, str]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._decided: dict[str, None] = {}
+        self._answers: dict[Any, tuple[str, bool]] = {}
+        """Of what has been compared since sizes were others: the condition, and the answer."""
         self._all: tuple[int, Callable[..., list[int]]] | None = None
         self.moment = object()
         """It is another one whenever the sizes are."""
@@ -60,7 +62,10 @@ class Sizes:
 
     def move(self, values: Sequence[int]) -> None:
         """Have decisions made elsewhere from now on; where nothing can be computed of some sizes, they are 0 there."""
+        if self._variables[: len(values)] == list(values):
+            return
         self._variables[: len(values)] = values
+        self._answers.clear()
         self.moment = object()
         count = len(self._variables)
         if self._all is None or self._all[0] != count:
@@ -93,7 +98,7 @@ class Sizes:
 
     def numbers(self, sizes: Iterable[Size]) -> Callable[..., list[int]]:
         """A function of the open sizes that tells what these are."""
-        return self._compiled(f"[{', '.join(map(_text, sizes))}]")
+        return self._compiled(f"[{', '.join([size.text for size in sizes])}]")
 
     def _compiled(self, result: str) -> Callable[..., Any]:
         lines: dict[str, None] = {}
@@ -107,36 +112,43 @@ class Sizes:
 
         need(result)
         known: dict[str, Any] = dict(self._functions)
-        parameters = ", ".join(map(_text, self.open))
+        parameters = ", ".join([size.text for size in self.open])
         exec("\n    ".join([f"def function({parameters}):", *lines, f"return {result}"]), known)
         function: Callable[..., Any] = known["function"]
         return function
 
-    def decide(self, size: Size, relation: Relation) -> bool:
-        """Whether a size is in this relation to 0, which is noted."""
-        answer = relation(size.value, 0)
-        condition = f"{_text(size)} {_SYMBOLS[relation]} 0"
-        self._decided[condition if answer else f"not {condition}"] = None
+    def decide(self, size: Size, other: Any, relation: Relation) -> bool:
+        """Whether a size is in this relation to another one, or to a number, which is noted."""
+        key = size.text, other.text if isinstance(other, Size) else other, relation
+        known = self._answers.get(key)
+        if known is None:
+            difference = size - other
+            answer = relation(_value(difference), 0)
+            condition = f"{difference.text} {_SYMBOLS[relation]} 0" if isinstance(difference, Size) else ""
+            known = self._answers[key] = condition if answer or not condition else f"not {condition}", answer
+        condition, answer = known
+        if condition:
+            self._decided[condition] = None
         return answer
 
     def quotient(self, size: Size, divisor: Size | int) -> Size:
         """What is rounded down, as a variable."""
-        key = _text(size), _text(divisor) if isinstance(divisor, Size) else str(divisor)
+        key = size.text, divisor.text if isinstance(divisor, Size) else str(divisor)
         if key not in self._results:
             made = self._variable(size.value // _value(divisor))
             self._results[key] = made
-            self._steps[len(self._variables) - 1] = f"{_text(made)} = ({key[0]}) // ({key[1]})", " ".join(key)
+            self._steps[len(self._variables) - 1] = f"{made.text} = ({key[0]}) // ({key[1]})", " ".join(key)
         return self._results[key]  # type: ignore[no-any-return]  # as above
 
     def computed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         """What a function makes of arguments, some of which are open: variables for the integers that it returns."""
-        texts = tuple([_text(one) if isinstance(one, Size) else one for one in arguments])
+        texts = tuple([one.text if isinstance(one, Size) else one for one in arguments])
         key = function, texts
         if key not in self._results:
             values = function(*[_value(one) if isinstance(one, Size) else one for one in arguments])
             several = isinstance(values, tuple)
             made = tuple([self._variable(value) for value in (values if several else (values,))])
-            names, parts, needed = ", ".join(map(_text, made)), [], []
+            names, parts, needed = ", ".join([size.text for size in made]), [], []
             for one, text in zip(arguments, texts, strict=True):
                 if isinstance(one, Size):
                     parts.append(text)
@@ -158,13 +170,14 @@ class Sizes:
 class Size:
     """A size that is open. Sums, differences, products and quotients are sizes or, where nothing is open, integers."""
 
-    __slots__ = ("_moment", "_value", "sizes", "terms")
+    __slots__ = ("_moment", "_text", "_value", "sizes", "terms")
     __hash__ = None  # type: ignore[assignment]  # it would depend on the number
     __array_ufunc__ = None  # arithmetic with NumPy's numbers is done here
 
     def __init__(self, sizes: Sizes, value: int, terms: Terms) -> None:
         self.sizes = sizes
         self.terms = terms
+        self._text = ""
         self._value = value
         self._moment = sizes.moment
 
@@ -175,11 +188,28 @@ class Size:
             self._value, self._moment = self.sizes.value(self.terms), self.sizes.moment
         return self._value
 
+    @property
+    def text(self) -> str:
+        """The expression, which for a variable is its name: the same one for equal polynomials."""
+        if not self._text:
+            self._text = " + ".join(
+                "*".join(
+                    [*([str(factor)] if factor != 1 or not product else []), *(f"s{number}" for number in product)]
+                )
+                for product, factor in sorted(self.terms.items())
+            )
+        return self._text
+
     def __repr__(self) -> str:
-        return f"{self.value} ({_text(self)})"
+        return f"{self.value} ({self.text})"
 
     def __add__(self, other: Any) -> Any:
         terms = dict(self.terms)
+        if type(other) is int:  # most are
+            terms[_CONSTANT] = terms.get(_CONSTANT, 0) + other
+            if not terms[_CONSTANT]:
+                del terms[_CONSTANT]
+            return Size(self.sizes, self.value + other, terms)
         for product, factor in _terms(other).items():
             terms[product] = terms.get(product, 0) + factor
         return self._made(self.value + _value(other), terms)
@@ -196,6 +226,9 @@ class Size:
         return self * -1 + other
 
     def __mul__(self, other: Any) -> Any:
+        if type(other) is int:
+            scaled = {product: factor * other for product, factor in self.terms.items()}
+            return Size(self.sizes, self.value * other, scaled) if other else 0
         terms: dict[tuple[int, ...], int] = {}
         for mine, factor in self.terms.items():
             for product, times in _terms(other).items():
@@ -244,31 +277,25 @@ class Size:
         return -self if self < 0 else self
 
     def __bool__(self) -> bool:
-        return self.sizes.decide(self, ne)
+        return self.sizes.decide(self, 0, ne)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or self._compared(other, eq)
+        return self is other or self.sizes.decide(self, other, eq)
 
     def __ne__(self, other: object) -> bool:
-        return self is not other and self._compared(other, ne)
+        return self is not other and self.sizes.decide(self, other, ne)
 
     def __lt__(self, other: Any) -> bool:
-        return self._compared(other, lt)
+        return self.sizes.decide(self, other, lt)
 
     def __le__(self, other: Any) -> bool:
-        return self._compared(other, le)
+        return self.sizes.decide(self, other, le)
 
     def __gt__(self, other: Any) -> bool:
-        return self._compared(other, gt)
+        return self.sizes.decide(self, other, gt)
 
     def __ge__(self, other: Any) -> bool:
-        return self._compared(other, ge)
-
-    def _compared(self, other: Any, relation: Relation) -> bool:
-        difference = self - other
-        if isinstance(difference, Size):
-            return self.sizes.decide(difference, relation)
-        return relation(difference, 0)
+        return self.sizes.decide(self, other, ge)
 
     def _made(self, value: int, terms: Terms) -> Any:
         terms = {product: factor for product, factor in terms.items() if factor}
@@ -281,14 +308,6 @@ def _terms(number: Any) -> Terms:
 
 def _value(number: Any) -> int:
     return number.value if isinstance(number, Size) else index(number)
-
-
-def _text(size: Size) -> str:
-    """The expression, which for a variable is its name."""
-    return " + ".join(
-        "*".join([*([str(factor)] if factor != 1 or not product else []), *(f"s{number}" for number in product)])
-        for product, factor in sorted(size.terms.items())
-    )
 
 
 def _even(terms: Terms, divisor: Terms) -> Terms | None:
@@ -327,7 +346,7 @@ def computed(function: Callable[..., T], *arguments: Any) -> T:
 def told(thing: Any) -> Any:
     """What tells a thing of tuples, numbers and text from others, as a key: equal polynomials are equal."""
     if isinstance(thing, Size):
-        return Size, _text(thing)
+        return Size, thing.text
     return tuple([told(part) for part in thing]) if isinstance(thing, tuple) else thing
 
 

@@ -34,6 +34,17 @@ class Place:
     fill: int = 0
     """The byte that the border consists of."""
 
+    @property
+    def inside(self) -> int:
+        """Bytes from where the border begins to the image."""
+        top, _, left, _ = self.border
+        return top * self.strides[1] + left * self.strides[2] if is_bordered(self.border) else 0
+
+
+def is_bordered(border: Border) -> bool:
+    """Whether there is one: how much of it is on which side often depends on sizes, this hardly ever."""
+    return sum(border) > 0
+
 
 class Layout:
     """The places of all buffers of a graph that is not changed any more. ``known``: see `KernelGraph.known`."""
@@ -109,9 +120,7 @@ def lay_out(
     for (buffer, _, _), offset in zip(lives, offsets, strict=True):
         place = layout.places[buffer]
         place.offset = offset
-        top, _, left, _ = place.border
-        if place.border != NO_BORDER:
-            place.offset += top * place.strides[1] + left * place.strides[2]
+        place.offset += place.inside
     return layout
 
 
@@ -179,14 +188,14 @@ def _place(buffer: Buffer, border: Border, gap: int) -> Place:
     shape = list(buffer.shape)
     if gap:
         shape[3] += gap // size
-    if border != NO_BORDER:
+    if is_bordered(border):
         shape[1] += border[0] + border[1]
         shape[2] += border[2] + border[3]
     strides = tuple([stride * size for stride in dense_strides(tuple(shape))])
     count = size
     for extent in shape:
         count *= extent
-    return Place(ARENA, 0, strides, count, border, bool(gap) or border != NO_BORDER)
+    return Place(ARENA, 0, strides, count, border, bool(gap) or is_bordered(border))
 
 
 def pack(lives: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from math import gcd
+from typing import Any
 
 from gossamer.codegen.dots import is_paired
 from gossamer.sizes import computed, settled
@@ -87,6 +88,11 @@ def quantized_tiles(target: Target, columns: int, channels: int, steps: int, hal
     """The tile of `quantized_tile`, then all others: those that waste least first."""
     mr, nv = computed(quantized_tile, target, columns, channels, steps, half)
     yield mr, settled(nv)
+    yield from _in_order(_quantized_order, target, columns, channels, steps)
+
+
+@cache
+def _quantized_order(target: Target, columns: int, channels: int, steps: int) -> tuple[Tile, ...]:
     vectors = -(-channels // target.lanes())
 
     def cost(tile: Tile) -> float:
@@ -94,11 +100,31 @@ def quantized_tiles(target: Target, columns: int, channels: int, steps: int, hal
         cycles = whole * _quantized_cycles(target, *tile, steps)
         return -(-columns // tile[0]) * (cycles + (_quantized_cycles(target, tile[0], rest, steps) if rest else 0))
 
-    yield from sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost)
+    return tuple(sorted(_all_tiles(target, "quantized_gemm", columns, vectors), key=cost))
 
 
-def inner_products_tiles(target: Target, columns: int, channels: int, steps: int) -> list[Tile]:
+def _in_order(order: Callable[..., tuple[Tile, ...]], *arguments: Any) -> Iterator[Tile]:
+    """The tiles that a function of these arguments tells, some of which may be open."""
+    for number in range(settled(computed(_count, order, *arguments))):
+        mr, nv = computed(_at, order, number, *arguments)
+        yield mr, settled(nv)  # other panels are other commands
+
+
+def _count(order: Callable[..., tuple[Tile, ...]], *arguments: Any) -> int:
+    return len(order(*arguments))
+
+
+def _at(order: Callable[..., tuple[Tile, ...]], number: int, *arguments: Any) -> Tile:
+    return order(*arguments)[number]
+
+
+def inner_products_tiles(target: Target, columns: int, channels: int, steps: int) -> Iterator[Tile]:
     """Tiles of bytes with half of the multiplications, the best first; the last one of a row has what is left."""
+    return _in_order(_inner_products_order, target, columns, channels, steps)
+
+
+@cache
+def _inner_products_order(target: Target, columns: int, channels: int, steps: int) -> tuple[Tile, ...]:
     vectors = -(-channels // target.lanes())
 
     def cycles(mr: int, nv: int) -> float:
@@ -118,7 +144,7 @@ def inner_products_tiles(target: Target, columns: int, channels: int, steps: int
         )
 
     tiles = proposals(target, "inner_products")
-    return sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost)
+    return tuple(sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost))
 
 
 def cut_in_two(columns: int, mr: int) -> tuple[int, int]:
@@ -135,11 +161,20 @@ def gemm_tiles(
 ) -> Iterator[Tile]:
     """The tile of `gemm_tile`, then all others: those that waste least first."""
     mr, nv = computed(gemm_tile, target, columns, channels, depth, a_stride, evenly)
-    yield mr, settled(nv)  # other panels are other commands
+    yield mr, settled(nv)
+    yield from _in_order(_gemm_order, target, columns, channels, depth, a_stride, evenly)
+
+
+@cache
+def _gemm_order(
+    target: Target, columns: int, channels: int, depth: int, a_stride: int, evenly: bool
+) -> tuple[Tile, ...]:
     vectors = -(-channels // target.lanes())
-    yield from sorted(
-        _all_tiles(target, "gemm", columns, vectors),
-        key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride, evenly),
+    return tuple(
+        sorted(
+            _all_tiles(target, "gemm", columns, vectors),
+            key=lambda tile: _cost(target, tile, columns, channels, depth, a_stride, evenly),
+        )
     )
 
 

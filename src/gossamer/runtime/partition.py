@@ -239,8 +239,13 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     def settle(self, node: Node, index: int, shape: Shape) -> None:
         """See `gossamer.delegates.delegate.NodeInfo.settle`."""
         self._locals[index].settle(shape)
-        read = {number for member in self._waiting or () for number in member.inputs}
-        if self._waiting is not None and not any(n in read and self._locals[n].is_dynamic for n in node.outputs):
+        if self._waiting is None:
+            return
+        # They may wait for another node by now.
+        waiting = {member.index for member in self._waiting}
+        read = {number for member in self._waiting for number in member.inputs}
+        told = (number for member in self.members if member.index not in waiting for number in member.outputs)
+        if not any(number in read and self._locals[number].is_dynamic for number in told):
             self._propagate(self._waiting)
 
     def prepare_nodes(self) -> None:

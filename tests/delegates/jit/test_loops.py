@@ -696,6 +696,36 @@ def test_another_shape_and_the_one_before() -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+def test_what_two_loops_make_has_another_shape() -> None:
+    """What the first one tells last, which nobody reads, lets none go on that waits for the second."""
+    kind: Kind = ((5, 6), FLOAT)
+    make = ModelMaker()
+    inputs = [make.tensor(*kind) for _ in range(2)]
+    options, found = WhileOptions(cond_subgraph_index=1, body_subgraph_index=2), []
+    for _ in range(2):
+        results = [make.tensor(*each) for each in (COUNTER, COUNTER, kind, kind, kind)]
+        make.op("WHILE", [number(make, 0, INT), number(make, 3, INT), *inputs, inputs[0]], results, options)
+        found.append(results[2])
+    make.io(inputs, [op(make, "ADD", [op(make, "NEG", [found[0]], kind), op(make, "ABS", [found[1]], kind)], kind)])
+    every, fill = [COUNTER, COUNTER, kind, kind, kind], filling(kind, 0)
+
+    def turn(make: ModelMaker, v: list[int]) -> list[int]:
+        return [plus(make, v[0], 1), v[1], *fill(make, v[0], v[2:4]), op(make, "NEG", [v[4]], kind)]
+
+    subgraph(make, "condition", every, lambda make, v: [op(make, "LESS", v[:2], ((), BOOL))])
+    subgraph(make, "body", every, turn)
+    interpreter, expected = gossamer.Interpreter(model_content=make.model()), reference(make.model())
+    for rows in (5, 7, 4):
+        for each in (interpreter, expected):
+            for index in inputs:
+                each.resize_tensor_input(index, [rows, 6])
+            each.allocate_tensors()
+        assert not interpreter.delegate_claims()[0].refusals
+        assert interpreter.delegate_kernels()[0].program is not None
+        values = {inputs[0]: floats(rows, 6), inputs[1]: 2 * floats(rows, 6)}
+        np.testing.assert_array_equal(outputs(interpreter, values)[0], outputs(expected, values)[0])
+
+
 def test_a_loop_is_known_the_second_time() -> None:
     kind: Kind = ((5, 6), FLOAT)
     model = counted([kind, kind], filling(kind, 0), 3)

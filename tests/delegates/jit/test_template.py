@@ -11,6 +11,7 @@ import pytest
 
 from gossamer import Interpreter, InvokeError, PrepareError
 from gossamer.arrays import NDArray
+from gossamer.delegates.jit import compiling, template
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.delegates.jit.template import FEWEST_SEEN, Template
 from gossamer.programs import plans
@@ -37,6 +38,7 @@ from gossamer.schema import (
     TensorType,
     TransposeOptions,
 )
+from tests.codegen.test_basis import made_of_what_ships, shipped
 from tests.delegates.jit.running import outputs
 from tests.random_graphs import FORMS, Form, RandomGraph
 from tests.runtime.graphs import ModelMaker
@@ -308,7 +310,66 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], b
     templates = kernel_of(interpreter)._templates
     assert templates is not None
     assert not templates.failure
-    assert model is images or not any(template.closed for template in templates._made)
+    assert not any(template.closed for template in templates._made)
+
+
+def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
+    net = Net()
+    x = y = net.tensor((1, 8, 8, 3))
+    down = Conv2DOptions(padding=Padding.SAME, stride_h=2, stride_w=2)
+    for depth, units in ((3, 8), (8, 5)):
+        y = net.then("CONV_2D", [y, net.weights(units, 3, 3, depth), net.weights(units)], 4, down)
+    net.io([x], [y])
+    content = net.model()
+    interpreter = Interpreter(model_content=content)
+    for size in (40, 41, 42, 43, 44, 45):
+        shapes = [[1, size, size, 3]]
+        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.is_filled == (size >= 43)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    (only,) = templates._made
+    assert not only.closed
+
+
+@pytest.mark.parametrize(
+    ("model", "shapes"),
+    [
+        (attention, of_one_attention),
+        pytest.param(rotary, lambda rng: [[1, int(rng.integers(1, 40)), 16]], marks=pytest.mark.slow),
+        pytest.param(images, lambda rng: [[1, *[int(rng.integers(5, 40))] * 2, 3]], marks=pytest.mark.slow),
+    ],
+    ids=["attention", "rotary", "images"],
+)
+def test_without_a_compiler_it_is_the_same_of_what_ships(
+    model: Callable[[], bytes], shapes: Shapes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels that do not ship fall into parts, and others take their place, as they do for each shape alone."""
+    for module in (compiling, template):
+        monkeypatch.setattr(module, "at_hand_for", lambda target: shipped(target).__contains__)
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    content, rng = model(), np.random.default_rng(1)
+    interpreter = Interpreter(model_content=content)
+    filled = 0
+    for _ in range(6):
+        chosen = shapes(rng)
+        results, alone = run(interpreter, chosen), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, chosen)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+        assert set(kernel.program.plan.kernels) <= shipped(kernel.target).keys()
+        filled += kernel.is_filled
+    assert filled >= 3
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    assert not any(one.closed for one in templates._made)
 
 
 def random_rows(seed: int) -> bytes:

@@ -16,7 +16,7 @@ import numpy as np
 from gossamer.arrays import NDArray
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.kernels.repeat import Repeat
-from gossamer.codegen.layout import NO_BORDER, Border, Layout, Place, item_bytes
+from gossamer.codegen.layout import Border, Layout, Place, is_bordered, item_bytes
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.codegen.split import split
 from gossamer.errors import CompileError
@@ -153,10 +153,13 @@ class Build:
         Vectors that lie across two lines cost a depthwise kernel 10 to 15 %.
         """
         address = self.address(view)
+        return self.at_line(address, view.buffer) if view.is_whole else address
+
+    def at_line(self, address: Address, buffer: Buffer) -> Address:
+        """The same of a buffer that lies at this address."""
         if address.base != MODEL or self._model is None or (self._model[0] + address.offset) % _ALIGNMENT == 0:
             return address
-        array = view.buffer.array if view.is_whole else None
-        return address if array is None else self.constant(array)
+        return address if buffer.array is None else self.constant(buffer.array)
 
     def strides(self, view: View) -> tuple[int, ...]:
         """Bytes between elements along each dimension."""
@@ -192,6 +195,10 @@ class Build:
             known = self._blocks[words] = self._builder.block(words)
             self._tables[known.offset] = words
         return known
+
+    def table_of(self, make: Callable[..., Sequence[Word]], *parts: Any) -> Address:
+        """The words that a function makes of these, of which sizes may decide how many there are."""
+        return self.table(make(*parts))
 
     def command(self, spec: KernelSpec, /, *, barrier: bool = True, **arguments: Word) -> None:
         """Run a kernel in every run. Without a barrier, the next may begin while threads are still at this one."""
@@ -376,28 +383,24 @@ class Build:
         drawn: set[int] = set()
         for node in graph.kernels:
             buffer = node.y.buffer
-            self._is_known = self._base_of_known(node) if id(buffer) in self.layout.known else ""
+            self._is_known = base_of_known(node, self.layout) if id(buffer) in self.layout.known else ""
             if self._is_known and buffer in self.layout.places:
                 continue  # computed for the turn before
             if self._is_known:
                 size = item_bytes(buffer) * prod(buffer.shape)
-                self.layout.places[buffer] = Place(*self._of_known(size), dense_bytes(buffer), size)
+                self.layout.places[buffer] = Place(*self.of_known(size), dense_bytes(buffer), size)
             elif id(buffer) not in drawn:
                 drawn.add(id(buffer))
                 place = self.layout.places[buffer]
-                if place.border != NO_BORDER:
+                if is_bordered(place.border):
                     self._node = Kernel("border", [], buffer.view(), place.border, origin=node.origin)
                     self._draw_border(buffer, place)
             self._blocks.clear()
             self._run(node)
         self._node, self._is_known = around, ""
 
-    def _base_of_known(self, node: Kernel) -> str:
-        """Where what a kernel makes of constants is kept: among the weights, which all shapes share, if it does not
-        depend on these."""
-        return COMPUTED if any(is_of_shape(view.buffer, self.layout) for view in node.operands) else WEIGHTS
-
-    def _of_known(self, bytes: int) -> Address:
+    def of_known(self, bytes: int) -> Address:
+        """Memory for what the kernel computes that runs once."""
         return self.computed(bytes) if self._is_known == COMPUTED else self.weights(bytes)
 
     def _run(self, node: Kernel) -> None:
@@ -412,26 +415,30 @@ class Build:
                 missing.kind = missing.kind or node.kind
                 raise
             self._reset(mark)
-            held = self._held
-            for part in parts:
-                self._hold(part.y.buffer)
-                self._run(part)
-            self._held = held
+            self._run_parts(parts)
 
     def _has_kernel_of(self, map: Kernel) -> bool:
         """Whether there is a kernel for a map, between tensors of which some have no place yet."""
         return self.has(import_module("gossamer.codegen.commands.map").spec_of(map, self))
 
-    def _hold(self, buffer: Buffer) -> None:
-        """Find a place for what is between the parts of a kernel."""
-        if buffer in self.layout.places:
-            return
-        strides, bytes = dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape)
+    def _run_parts(self, parts: Iterable[Kernel]) -> None:
+        """The commands of the parts of a kernel, with places for what is between them."""
+        held = self._held
+        for part in parts:
+            buffer = part.y.buffer
+            if buffer not in self.layout.places:
+                bytes = item_bytes(buffer) * prod(buffer.shape)
+                self.layout.places[buffer] = Place(*self.held(bytes), dense_bytes(buffer), bytes)
+            self._run(part)
+        self._held = held
+
+    def held(self, bytes: int) -> Address:
+        """Memory for what is between the parts of a kernel."""
         if self._is_known:
-            self.layout.places[buffer] = Place(*self._of_known(bytes), strides, bytes)
-            return
-        self.layout.places[buffer] = Place(ARENA, self.passing(bytes).offset, strides, bytes)
+            return self.of_known(bytes)
+        address = self.passing(bytes)
         self._held += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+        return address
 
     def _mark(self) -> tuple[Any, ...]:
         """Where things stand, for `_reset`."""
@@ -532,6 +539,12 @@ class Build:
             right=right * column,
             value=place.fill,
         )
+
+
+def base_of_known(node: Kernel, layout: Layout) -> str:
+    """Where what a kernel makes of constants is kept: among the weights, which all shapes share, if it does not depend
+    on these."""
+    return COMPUTED if any(is_of_shape(view.buffer, layout) for view in node.operands) else WEIGHTS
 
 
 def is_of_shape(buffer: Buffer, layout: Layout) -> bool:

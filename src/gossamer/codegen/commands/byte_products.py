@@ -101,7 +101,7 @@ class QuantizedContraction(Tiled):
     def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
         """The microkernels for a tile, if weights may be streamed."""
         self._settle(*choice)
-        for mr in {self.mr, self.rest or self.mr} if self._is_streamed else {self.mr}:
+        for mr in (self.mr, self.rest or self.mr) if self._is_streamed else (self.mr,):
             if self.panels.whole:
                 yield self._gemm(mr, self.nv, False)
             if self.panels.rest_nv:
@@ -230,7 +230,7 @@ class ByteContraction(QuantizedContraction):
         for half in dict.fromkeys((self._suits_half(), False)):
             self._has_half = half
             tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
-            choice = build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels)
+            choice = build.first(self.choices(tiles), self._kernels)
             if not half or build.has(*self._kernels(choice)):
                 break
         return choice

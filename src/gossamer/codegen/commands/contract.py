@@ -6,7 +6,7 @@ by which the weights are multiplied first; settings a `Geometry`. Weights that t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -276,6 +276,19 @@ class Tiled:
         self.row_tiles, self.rest = -(-self.columns // mr), self.columns % mr
         self.tiles = self.images * self.rows * self.row_tiles
 
+    def choices(self, tiles: Iterable[Tile]) -> Iterator[tuple[Tile, bool]]:
+        """Tiles, each with weights that may be streamed and without; no more than one if not even the smallest is at
+        hand, as then none has the epilogue."""
+        for number, tile in enumerate(tiles):
+            if number == 1 and not self.build.has(*self._kernels(((1, 1), False))):
+                return
+            yield tile, True
+            yield tile, False
+
+    def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
+        """The microkernels for a tile, if weights may be streamed."""
+        raise NotImplementedError
+
     def groups(self, input: KernelSpec, words: Mapping[str, Word], row_bytes: int, most: int) -> dict[str, Word]:
         """What `ContractGroups` is told of groups of tiles, of up to ``most`` bytes: ``input`` brings each row into
         ``row_bytes``; ``words`` say what it reads."""
@@ -371,7 +384,7 @@ class Contraction(Tiled):
         self.is_dot = single and few and weights.is_dense and self.scale is None and not is_often
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride, evenly=True)
-        self._settle(self.build.first(((tile, streams) for tile in tiles for streams in (True, False)), self._kernels))
+        self._settle(self.build.first(self.choices(tiles), self._kernels))
         packed_matrix = _packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
@@ -387,7 +400,7 @@ class Contraction(Tiled):
         forms: list[dict[str, Any]] = [{}]
         if self._streams and len(self._pieces()) > 1:
             forms = [{"epilogue": 0}, {"epilogue": 0, "accumulate": True}, {"accumulate": True}]
-        for mr in {self.mr, self._cut()[1]}:
+        for mr in (self.mr, self._cut()[1]):
             for form in forms:
                 if self.panels.whole:
                     yield self._gemm(mr, self.nv, False, **form)
@@ -672,7 +685,7 @@ class Bf16Contraction(Contraction):
 
     def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[Gemm]:
         self._settle(choice)
-        for mr in {self.mr, self.rest or self.mr}:
+        for mr in (self.mr, self.rest or self.mr):
             if self.panels.whole:
                 yield self._gemm(mr, self.nv, False)
             if self.panels.rest_nv:
@@ -777,7 +790,7 @@ def tile_at_hand(
 
     def kernels(tile: Tile) -> Iterator[Gemm]:
         panels = panels_of(channels, tile[1], target.lanes())
-        for mr in {tile[0], fewer_rows(target, *tile) if evenly else tile[0]}:
+        for mr in (tile[0], fewer_rows(target, *tile) if evenly else tile[0]):
             if panels.whole:
                 yield Gemm(target.name, mr, tile[1], epilogue, conv)
             if panels.rest_nv:

@@ -10,6 +10,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
 from gossamer.codegen.tiles import depthwise_tile
 from gossamer.programs.program import Address, Word
+from gossamer.sizes import computed
 
 _KNOWN = 49
 """Elements of the largest filter that is written out."""
@@ -44,7 +45,7 @@ def multiply(
     known = geometry.dilation == (1, 1) and height * width <= _KNOWN and geometry.stride[1] <= 2
     row = kind(
         target.name,
-        depthwise_tile(target, columns),
+        computed(depthwise_tile, target, columns),
         node.epilogue,
         (height, width, geometry.stride[1]) if known else None,
         multiplier,

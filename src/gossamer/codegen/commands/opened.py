@@ -7,9 +7,8 @@ is decided on the way tells for which other sizes that is right; for others it i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from math import prod
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -17,12 +16,13 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.codegen.build import Drawn, Emitted
-from gossamer.codegen.commands import Build, dense_bytes, is_of_shape
+from gossamer.codegen.commands import AtHand, Build, NotAtHand, base_of_known, dense_bytes
 from gossamer.codegen.graph import Kernel, KernelGraph
-from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
+from gossamer.codegen.layout import Layout, Place, is_bordered, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
-from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, Address, Word
-from gossamer.sizes import Size, Sizes, is_open, told
+from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, WEIGHTS, Address, Word
+from gossamer.records import replace
+from gossamer.sizes import Later, Size, Sizes, computed, is_open, sizes_in, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Derived, Late, View, Widened
 
@@ -51,11 +51,23 @@ class Hidden(Buffer):
         raise TypeError("commands depend on the value of a constant")
 
 
-class _Nobody(set[Buffer]):
-    """Images of which threads have written some channels each: what is known of them depends on sizes."""
+class _ByChannel(set[Buffer]):
+    """Of the images of a kernel, those of which threads have written some channels each: who asks depends on it."""
+
+    def __init__(self, images: Iterable[Buffer]) -> None:
+        super().__init__(images)
+        self.asked: dict[Buffer, bool] = {}
+        self.added: set[Buffer] = set()
+
+    def add(self, buffer: Buffer) -> None:
+        super().add(buffer)
+        self.added.add(buffer)
 
     def __contains__(self, buffer: object) -> bool:
-        raise TypeError("commands depend on those before")
+        answer = super().__contains__(buffer)
+        if isinstance(buffer, Buffer):
+            self.asked.setdefault(buffer, answer)
+        return answer
 
 
 class _Sight(NamedTuple):
@@ -113,26 +125,76 @@ class _Said(NamedTuple):
     name: str
 
 
+def _sizes_of(spec: KernelSpec) -> list[Size]:
+    """What is open in a kernel."""
+    return [value for value in vars(spec).values() if isinstance(value, Size)]
+
+
+Choice = Callable[..., "tuple[str, KernelSpec] | None"]
+"""A function of the numbers that are open in a kernel: its name and itself, or those of one at hand that may take its
+place; ``None`` if there is none."""
+
+
+class _Choices:
+    """Kernels whose numbers are open until commands are filled in. ``at_hand``: as in `Build`."""
+
+    def __init__(self, at_hand: AtHand | None) -> None:
+        self.at_hand = at_hand
+        self._made: dict[Any, Choice] = {}
+
+    def of(self, spec: KernelSpec) -> Choice:
+        """What such a kernel will be."""
+        fields, kind, at_hand = vars(spec), type(spec), self.at_hand
+        key = kind, tuple([Size if isinstance(value, Size) else value for value in fields.values()])
+        if key not in self._made:
+            names = [name for name, value in fields.items() if isinstance(value, Size)]
+
+            @cache
+            def choice(*numbers: int) -> tuple[str, KernelSpec] | None:
+                one = kind(**{**fields, **dict(zip(names, numbers, strict=True))})
+                if at_hand is None:
+                    return one.name, one
+                return next(((some.name, some) for some in (one, *one.general()) if at_hand(some.name)), None)
+
+            self._made[key] = choice
+        return self._made[key]
+
+
+def _is_there(choice: Choice, *numbers: int) -> int:
+    return int(choice(*numbers) is not None)
+
+
 class _Telling(Build):
     """Writes down what the commands of one kernel are, with sizes left open."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout) -> None:
-        super().__init__(target, Layout(set()), None)
+    def __init__(
+        self, choices: _Choices, target: Target, sight: _Sight, layout: Layout, by_channel: Sequence[int]
+    ) -> None:
+        """``by_channel``: the numbers of buffers of which threads have written some channels each."""
+        super().__init__(target, Layout(set()), None, choices.at_hand)
+        self._choices = choices
         self._slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
         for at, (buffer, real) in enumerate(zip(sight.stand_ins, sight.buffers, strict=True)):
             if not buffer.is_constant:
                 place = layout.places[real]
-                self.layout.places[buffer] = Place(f"p{at}", 0, place.strides, place.bytes, spread=place.spread)
+                self.layout.places[buffer] = replace(place, base=f"p{at}", offset=0)
         self._kernel = sight.kernel
-        self.by_channel = _Nobody()
+        self._asked = self.by_channel = _ByChannel([sight.stand_ins[at] for at in by_channel])
         self.numbers: dict[Any, Size] = {}
         self.lines = [f"p{at}b, p{at}o = places[{at}]" for at, b in enumerate(sight.stand_ins) if not b.is_constant]
         self.known: dict[str, Any] = {"Address": Address}
         self._told: dict[Any, Address] = {}
 
-    def told(self) -> tuple[Callable[..., None], list[Size]]:
-        """A function of a `_Filling`, numbers and places that makes the commands, and of what sizes the numbers are."""
-        import_module(f"gossamer.codegen.commands.{self._kernel.kind}").commands(self._kernel, self)
+    def told(self, draws: bool) -> tuple[Callable[..., None], list[Size]]:
+        """A function of a `_Filling`, numbers and places that makes the commands, and of what sizes the numbers are.
+
+        ``draws``: there is a border around the result, which they draw first.
+        """
+        y = self._kernel.y.buffer
+        if draws:
+            self._draw_border(y, self.layout.places[y])
+            self._told.clear()
+        self._run(self._kernel)
         exec("\n    ".join(["def fill(to, n, places):", *(self.lines or ["pass"])]), self.known)
         return self.known["fill"], list(self.numbers.values())
 
@@ -140,6 +202,13 @@ class _Telling(Build):
         name = f"k{len(self.known)}"
         self.known[name] = thing
         return name
+
+    def channels(self) -> tuple[dict[int, bool], tuple[int, ...]]:
+        """What has been asked of images, by their numbers, of which threads have written some channels each; and of
+        which they have in these commands."""
+        slots, of = self._slots, self._asked
+        asked = {slots[id(buffer)]: answer for buffer, answer in of.asked.items() if id(buffer) in slots}
+        return asked, tuple(sorted([slots[id(buffer)] for buffer in of.added if id(buffer) in slots]))
 
     def _written(self, thing: Any) -> str:
         """The expression that makes a thing again."""
@@ -153,7 +222,9 @@ class _Telling(Build):
             return f"Address({thing.base}b, {thing.base}o + {self._written(thing.offset)})"
         if thing is None or type(thing) in (int, bool, str, float):
             return repr(thing)
-        if isinstance(thing, type) or (isinstance(thing, KernelSpec) and not is_open(vars(thing).values())):
+        if isinstance(thing, Later):
+            return f"{self._name(thing.make)}({', '.join(map(self._written, thing.parts))})"
+        if callable(thing) or (isinstance(thing, KernelSpec) and not is_open(vars(thing).values())):
             return self._name(thing)
         if isinstance(thing, tuple) and not isinstance(thing, _Said):
             inside = "".join(f"{self._written(part)}, " for part in thing)
@@ -171,7 +242,11 @@ class _Telling(Build):
         return Place(f"p{at}", 0, dense_bytes(buffer), 0)
 
     def aligned(self, view: View) -> Address:
-        raise TypeError("commands depend on where a constant lies")
+        if not isinstance(view.buffer, Hidden):
+            return super().aligned(view)
+        inside = self.address(view).offset
+        at = self._slots[id(view.buffer)]
+        return Address(self._new("v", f"to.aligned(places[{at}], {self._written(inside)}, {view.is_whole})"))
 
     def constant(self, value: NDArray[Any]) -> Address:
         return Address(self._new("c", f"to.build.constant({self._name(value.copy())})"))
@@ -215,21 +290,37 @@ class _Telling(Build):
             f"({gone}), {self._written(reads)})",
         ]
 
+    def _run_parts(self, parts: Iterable[Kernel]) -> None:
+        name = f"h{len(self.lines)}"
+        self.lines.append(f"{name} = to.build._held")
+        super()._run_parts(parts)
+        self.lines.append(f"to.build._held = {name}")
+
+    def held(self, bytes: int) -> Address:
+        return Address(self._new("m", f"to.build.held({self._written(bytes)})"))
+
+    def _mark(self) -> tuple[Any, ...]:
+        grown = self.numbers, self.known, self._told, self._packed, self.layout.places
+        return [*self.lines], *map(dict[Any, Any], grown)
+
+    def _reset(self, mark: tuple[Any, ...]) -> None:
+        self.lines, self.numbers, self.known, self._told, self._packed, self.layout.places = mark
+
+    def _choose(self, spec: KernelSpec) -> KernelSpec | None:
+        """The kernel itself, if one that does what it does is at hand, which is a condition where sizes are open."""
+        sizes = _sizes_of(spec)
+        if self._at_hand is None or not sizes:
+            return super()._choose(spec)
+        return spec if computed(_is_there, self._choices.of(spec), *sizes) else None
+
     def _spec(self, spec: KernelSpec) -> str:
         """An expression for the name of a kernel, and the kernel."""
-        fields = vars(spec)
-        sizes = [value for value in fields.values() if isinstance(value, Size)]
+        chosen, sizes = self._choose(spec), _sizes_of(spec)
+        if chosen is None:
+            raise NotAtHand(f"a {type(spec).__name__} for {spec.isa}")
         if not sizes:
-            return self._name((spec.name, spec))
-        names = [name for name, value in fields.items() if isinstance(value, Size)]
-
-        @cache
-        def made(*numbers: int) -> tuple[str, KernelSpec]:
-            values = {**fields, **dict(zip(names, numbers, strict=True))}
-            one = type(spec)(**values)
-            return one.name, one
-
-        return f"{self._name(made)}({', '.join(map(self._written, sizes))})"
+            return self._name((chosen.name, chosen))
+        return f"{self._name(self._choices.of(spec))}({', '.join(map(self._written, sizes))})"
 
     def kernel(self, spec: KernelSpec) -> Address:
         name = f"f{len(self.lines)}"
@@ -246,6 +337,14 @@ class _Telling(Build):
         self.lines.append(f"{name} = to.table({self._inside(words)})")
         self._told[key] = Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
         return self._told[key]
+
+    def table_of(self, make: Callable[..., Sequence[Word]], *parts: Any) -> Address:
+        if not sizes_in(parts):
+            return super().table_of(make, *parts)
+        name = f"t{len(self.lines)}"
+        arguments = ", ".join(map(self._written, parts))
+        self.lines.append(f"{name} = to.table(tuple({self._name(make)}({arguments})), (), ())")
+        return Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
 
     def _inside(self, words: Iterable[Word]) -> str:
         """The arguments that make a table of words: these, which of them are addresses, and behind what bases."""
@@ -314,21 +413,26 @@ class _Filling:
         self.alike: dict[Any, Any] = {}
         """What is made once for all kernels of the same key."""
         self._tables: dict[Any, int] = {}
-        self._is_once = False
 
-    def begin(self, is_once: bool) -> None:
-        """The commands of another kernel of the graph, which may run once."""
-        self._is_once = is_once
+    def begin(self, base_of_known: str) -> None:
+        """The commands of another kernel of the graph, which may run once, for this base."""
+        self.build._is_known = base_of_known
         self._tables.clear()
         self.build._blocks.clear()
 
-    def constant(self, buffer: Buffer | _Value | tuple[str, int]) -> tuple[str, int]:
+    def constant(self, buffer: Buffer | _Value | _Stored) -> tuple[str, int]:
         if isinstance(buffer, _Value):
             return self.build.kept(buffer.content, buffer.array)
-        if isinstance(buffer, tuple):
-            return buffer
+        if isinstance(buffer, _Stored):
+            return MODEL, buffer.offset
         place = self.build.place(buffer)
         return place.base, place.offset
+
+    def aligned(self, buffer: Buffer | _Value | _Stored, inside: int, is_whole: bool) -> tuple[str, int]:
+        base, offset = self.constant(buffer)
+        if is_whole and isinstance(buffer, _Stored):
+            return self.build.at_line(Address(base, offset + inside), buffer.buffer)
+        return base, offset + inside
 
     def weights(self, bytes: int, key: Any) -> Address:
         known = None if key is None else self.build.packed(key)
@@ -349,15 +453,20 @@ class _Filling:
         known = self._tables.get(key)
         if known is None:
             known = self._tables[key] = self.builder.placed(words, at, bases)
+            if self.build._is_known == WEIGHTS:
+                self._pack_reads(known, words, at, bases)
         return known
 
     def packing_table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        offset = self.table(words, at, bases)
+        self._pack_reads(offset, words, at, bases)
+        return offset
+
+    def _pack_reads(self, offset: int, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> None:
         meant: list[Word] = list(words)
         for place, base in zip(at, bases, strict=True):
             meant[place] = Address(base, words[place])
-        offset = self.table(words, at, bases)
         self.build._tables[offset] = tuple(meant)
-        return offset
 
     def pack(self, named: tuple[str, KernelSpec], block: int, source: tuple[str, int] | tuple[()], reads: int) -> None:
         name, spec = named
@@ -370,10 +479,14 @@ class _Filling:
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named
         self.build.specs[name] = spec
-        if self._is_once:
-            self.builder.compute(name, Address(BLOCKS, block))
+        at = Address(BLOCKS, block)
+        if self.build._is_known == COMPUTED:
+            self.builder.compute(name, at)
+        elif self.build._is_known:
+            self.builder.pack(name, at, barrier=True)
+            self.build._packing.append((name, at))
         else:
-            self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
+            self.builder.command(name, at, barrier=bool(barrier))
 
 
 class _Value(NamedTuple):
@@ -383,82 +496,128 @@ class _Value(NamedTuple):
     array: NDArray[Any]
 
 
+class _Stored(NamedTuple):
+    """A constant that lies in the file, and where."""
+
+    buffer: Buffer
+    offset: int
+
+
 class _Form(NamedTuple):
     """For sizes for which something holds: a function of them that tells numbers, and one that fills these in."""
 
     holds: Callable[..., bool]
     numbers: Callable[..., list[int]]
     fill: Callable[..., None]
+    asked: Mapping[int, bool]
+    """By the number of a buffer, whether threads must have written some channels each of it."""
+    by_channel: tuple[int, ...]
+    """Those of which they have afterwards."""
 
-    def suits(self, given: Sequence[int]) -> bool:
-        """Whether it is right for these sizes."""
+    def suits(self, given: Sequence[int], by_channel: Collection[int]) -> bool:
+        """Whether it is right for these sizes, and for what is known of these images."""
         try:
+            if self.asked and any((at in by_channel) != answer for at, answer in self.asked.items()):
+                return False
             return self.holds(*given)
         except ZeroDivisionError:
             return False
 
 
 class _Alike:
-    """Kernels of the graph that differ in their buffers alone."""
+    """Kernels of the graph that differ in their buffers alone. ``draws``: there is a border, which they draw."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout, sizes: Sizes) -> None:
-        self._how = target, sight, layout
+    def __init__(
+        self, choices: _Choices, target: Target, sight: _Sight, layout: Layout, sizes: Sizes, draws: bool
+    ) -> None:
+        self._how = choices, target, sight, layout
         self._sizes = sizes
+        self._draws = draws
         self._forms: list[_Form] = []
-        self._tell()
 
-    def _tell(self) -> _Form:
-        telling = _Telling(*self._how)
+    def _tell(self, by_channel: Sequence[int]) -> _Form:
+        telling = _Telling(*self._how, by_channel)
         with self._sizes.noting() as decided:
-            fill, numbers = telling.told()
-        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill)
+            fill, numbers = telling.told(self._draws)
+        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill, *telling.channels())
         self._forms = [*self._forms[1 - MOST_FORMS :], form]
         return form
 
-    def form(self, given: Sequence[int]) -> tuple[Callable[..., None], list[int]]:
-        """What fills in these sizes, and the numbers that it needs for that."""
-        form = next((form for form in self._forms if form.suits(given)), None)
+    def form(self, given: Sequence[int], by_channel: Sequence[int]) -> _Form:
+        """What fills in these sizes. ``by_channel``: the numbers of images of which threads have written some channels
+        each."""
+        form = next((form for form in self._forms if form.suits(given, by_channel)), None)
         if form is None:
             self._sizes.move(given)
-            form = self._tell()
-        return form.fill, form.numbers(*given)
+            form = self._tell(by_channel)
+        return form
+
+
+class _Step(NamedTuple):
+    """A kernel of the graph."""
+
+    alike: _Alike
+    places: list[Any]
+    """Where its buffers are: numbers of those in the arena or that are computed once, constants, and bases."""
+    once: tuple[str, int] | None
+    """If it runs once: the base of what it computes, and the number of that."""
 
 
 class OpenCommands:
     """The commands of a graph that has had its passes, with sizes left open."""
 
-    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes) -> None:
-        """Raises `TypeError`, or what somebody makes of it, where commands cannot be told so."""
+    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes, at_hand: AtHand | None = None) -> None:
+        """``at_hand``: as in `Build`. Raises `TypeError`, or what somebody makes of it, where commands cannot be told
+        so, and `NotAtHand`."""
         graph = drawn.graph
-        if drawn.borders or any(kernel.regions for kernel in graph):
-            raise TypeError("images with borders, or regions")
-        layout, lives = spread_out(graph, {}, drawn.gaps)
-        once = _placed_once(graph, layout)
+        if any(kernel.regions for kernel in graph):
+            raise TypeError("regions")
+        layout, lives = spread_out(graph, drawn.borders, drawn.gaps, drawn.fills)
         self._target = target
         self._sizes = sizes
         self._lives = [(first, last) for _, first, last in lives]
         self._model: tuple[int, int] | None = None
-        places = [buffer for buffer, *_ in lives] + once
+        places = [buffer for buffer, *_ in lives] + _placed_once(graph, layout)
         self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer in places])
+        self._borders = _Numbers(sizes, [layout.places[buffer].inside for buffer, *_ in lives])
         alike: dict[Any, _Alike] = {}
+        choices = _Choices(at_hand)
         inner = {id(buffer): at for at, buffer in enumerate(places)}
-        self._kernels: list[tuple[_Alike, list[Any], bool]] = []
-        """What fills in a kernel, where its buffers are, and whether it runs once."""
+        self._steps: list[_Step] = []
         self.late: list[Buffer] = []
         """Constants that are others for each shape."""
+        now = [size.value for size in sizes.open]
+        by_channel: set[Any] = set()
+        written: set[Buffer] = set()
         for kernel in graph:
+            buffer = kernel.y.buffer
+            place = layout.places[buffer]
+            is_once = id(buffer) in layout.known
+            draws = not is_once and buffer not in written and is_bordered(place.border)
+            written.add(buffer)
             shared = _sight(kernel, shows=False)
-            key = _description(shared, drawn.gaps)
-            if key not in alike:
-                try:
-                    alike[key] = _Alike(target, shared, layout, sizes)
-                except TypeError:
-                    if not any(view.is_constant for view in kernel.operands):
-                        raise
-                    alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes)
-            mine = alike.get(key) or alike[id(kernel)]
             at = [self._place(buffer, layout, inner) for buffer in shared.buffers]
-            self._kernels.append((mine, at, id(kernel.y.buffer) in layout.known))
+            key = _description(shared, layout), draws
+            if key not in alike:
+                alike[key] = _Alike(choices, target, shared, layout, sizes, draws)
+            step = _Step(alike[key], at, (place.base, inner[id(buffer)]) if is_once else None)
+            try:
+                self._form(step, now, by_channel)
+            except TypeError:
+                if not any(view.is_constant for view in kernel.operands):
+                    raise
+                step = step._replace(alike=_Alike(choices, target, _sight(kernel, shows=True), layout, sizes, draws))
+                self._form(step, now, by_channel)
+            self._steps.append(step)
+
+    def _form(self, step: _Step, given: Sequence[int], by_channel: set[Any]) -> _Form:
+        """What fills in a kernel. ``by_channel``: the places of images of which threads have written some channels
+        each, which become more."""
+        places = step.places
+        images = [at for at, place in enumerate(places) if _is_written(place) and place in by_channel]
+        form = step.alike.form(given, images)
+        by_channel.update([places[at] for at in form.by_channel])
+        return form
 
     def _place(self, buffer: Buffer, layout: Layout, inner: Mapping[int, int]) -> Any:
         if not buffer.is_constant:
@@ -471,21 +630,31 @@ class OpenCommands:
         """The program for these sizes; ``late``: the constants of this name for them."""
         layout = Layout(set())
         bytes = self._bytes(given)
-        lives, once = bytes[: len(self._lives)], bytes[len(self._lives) :]
-        offsets, layout.arena_bytes = pack([(size, *life) for size, life in zip(lives, self._lives, strict=True)])
+        lives = [(size, *life) for size, life in zip(bytes, self._lives)]  # noqa: B905 (those of the arena come first)
+        offsets, layout.arena_bytes = pack(lives)
         build = Build(self._target, layout, model)
-        inner = [*((ARENA, offset) for offset in offsets), *(tuple(build.computed(size)) for size in once)]
+        inner: list[Any] = [
+            (ARENA, offset + inside) for offset, inside in zip(offsets, self._borders(given), strict=True)
+        ]
+        inner += [None] * (len(bytes) - len(inner))
         self._fix(build, model)
         to = _Filling(build)
-        forms: dict[int, Any] = {}
+        forms: dict[int, tuple[_Form, list[int]]] = {}
+        by_channel: set[Any] = set()
         instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
-        for alike, places, is_once in self._kernels:
-            form = forms.get(id(alike))
-            if form is None:
-                form = forms[id(alike)] = alike.form(given)
-            to.begin(is_once)
+        for step in self._steps:
+            alike, places, once = step
+            known = forms.get(id(alike))
+            if known is None or known[0].asked:
+                form = self._form(step, given, by_channel)
+                known = forms[id(alike)] = form, form.numbers(*given)
+            elif known[0].by_channel:
+                by_channel.update([places[at] for at in known[0].by_channel])
+            to.begin("" if once is None else once[0])
+            if once is not None:
+                inner[once[1]] = tuple(build.of_known(bytes[once[1]]))
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
-            form[0](to, form[1], at)
+            known[0].fill(to, known[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
 
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
@@ -496,7 +665,8 @@ class OpenCommands:
             raise TypeError("the file is elsewhere")
         self._model = model
         late = {*map(id, self.late)}
-        for _, places, _ in self._kernels:
+        for step in self._steps:
+            places = step.places
             for at, one in enumerate(places):
                 if isinstance(one, Buffer) and id(one) not in late and one.memory is not None:
                     place = build.stored(one)
@@ -504,22 +674,23 @@ class OpenCommands:
                         array = np.asarray(one.array)
                         places[at] = _Value(array.tobytes(), array)
                     else:
-                        places[at] = (place.base, place.offset)
+                        places[at] = _Stored(one, place.offset)
 
 
 def _placed_once(graph: KernelGraph, layout: Layout) -> list[Buffer]:
-    """Give places to the buffers that are computed once, and return these. Raises `TypeError` where that is not done
-    for each shape."""
+    """Give places to the buffers that are computed once, and return these."""
     once: list[Buffer] = []
     for kernel in graph:
         buffer = kernel.y.buffer
         if id(buffer) in layout.known:
-            if not any(is_of_shape(view.buffer, layout) for view in kernel.operands):
-                raise TypeError("something is computed once, for all shapes")
             size = item_bytes(buffer) * prod(buffer.shape)
-            layout.places[buffer] = Place(COMPUTED, 0, dense_bytes(buffer), size)
+            layout.places[buffer] = Place(base_of_known(kernel, layout), 0, dense_bytes(buffer), size)
             once.append(buffer)
     return once
+
+
+def _is_written(place: Any) -> bool:
+    return type(place) in (int, Address)
 
 
 class _Numbers:
@@ -537,17 +708,18 @@ class _Numbers:
         return numbers
 
 
-def _description(sight: _Sight, gaps: set[Buffer]) -> Any:
-    """What is the same of kernels that are alike. ``gaps``: images whose pixels are kept apart."""
+def _description(sight: _Sight, layout: Layout) -> Any:
+    """What is the same of kernels that are alike."""
     kernel = sight.kernel
     slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
     views = [
         (slots[id(view.buffer)], told(view.shape), told(view.strides), told(view.offset))
         for view in (*kernel.operands, *kernel.results)
     ]
+    places = [layout.places.get(real) for real in sight.buffers]
     buffers = [
-        (type(buffer), told(buffer.shape), buffer.type, real in gaps)
-        for buffer, real in zip(sight.stand_ins, sight.buffers, strict=True)
+        (type(buffer), told(buffer.shape), buffer.type, *((told(at.strides), told(at.border), at.fill) if at else ()))
+        for buffer, at in zip(sight.stand_ins, places, strict=True)
     ]
     return kernel.kind, kernel.arity, _settings(kernel.epilogue), _settings(kernel.settings), *views, *buffers
 

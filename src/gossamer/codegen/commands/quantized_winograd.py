@@ -34,13 +34,14 @@ from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
 from gossamer.programs.program import SCRATCH, Address
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import computed
 from gossamer.views import Requantization, View
 
 MULTIPLE = 16
 """Of which input and output channels are: whole vectors of every target."""
 
-USED = 0.75
-"""The share of the pixels of tiles that are there from which tiles pay."""
+USED = 3, 4
+"""Of so many pixels of tiles (the second number) at least so many (the first) are there where tiles pay."""
 
 STREAMED = 512 << 10
 """Bytes of transformed weights from which they do not stay in the second-level cache."""
@@ -74,7 +75,7 @@ def suits(node: Kernel, build: Build) -> bool:
     tiles = images * -(-height // SIZE) * -(-width // SIZE)
     fewest = least_tiles(channels, depth) if build.dots.dot else tiles_of(build.dots)
     enough = min(height, width) >= SIZE and tiles >= max(tiles_of(build.dots), fewest)
-    is_used = images * height * width >= USED * tiles * SIZE**2
+    is_used = images * height * width * USED[1] >= tiles * SIZE**2 * USED[0]
     return enough and is_used and channels % MULTIPLE == depth % MULTIPLE == 0
 
 
@@ -102,8 +103,8 @@ def multiply(node: Kernel, build: Build) -> None:
     r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
     rows, columns = -(-height // SIZE), -(-width // SIZE)
     tiles = images * rows * columns
-    group = quantized_winograd_group(
-        tiles, 2 * PLANES * depth + 4 * SIDE * SIZE * channels, least_tiles(channels, depth)
+    group = computed(
+        quantized_winograd_group, tiles, 2 * PLANES * depth + 4 * SIDE * SIZE * channels, least_tiles(channels, depth)
     )
     mr = tiles_of(target)
     groups = -(-tiles // group)

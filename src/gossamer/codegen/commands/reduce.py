@@ -11,6 +11,7 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
+from gossamer.sizes import computed
 from gossamer.views import View
 
 Dimension = tuple[int, int, int]
@@ -50,7 +51,7 @@ def _by_bands(node: Kernel, build: Build) -> None:
     reduction, _, prologue = node.settings
     _, height, width, channels = x.shape
     _, x_row, x_column, _ = build.strides(x)
-    bands = next(number for number in range(min(BANDS, height), height + 1) if height % number == 0)
+    bands = computed(_bands, height)
     rows = height // bands
     between = build.passing(4 * bands * channels)
 
@@ -77,6 +78,11 @@ def _by_bands(node: Kernel, build: Build) -> None:
 
     reduce(prologue, IDENTITY, build.address(x), between, bands, rows * x_row, rows, width, x_row, x_column)
     reduce(IDENTITY, node.epilogue, between, build.address(node.y), 1, 0, 1, bands, 0, 4 * channels)
+
+
+def _bands(height: int) -> int:
+    """Into how many bands of the same height an image falls."""
+    return next(number for number in range(min(BANDS, height), height + 1) if height % number == 0)
 
 
 def nest(x: View, y: View, axes: Sequence[int], build: Build) -> tuple[bool, list[Dimension], dict[str, int]]:

@@ -16,8 +16,9 @@ from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.quantized_resize import QuantizedResize
 from gossamer.codegen.kernels.resize import SAMPLE, ResizeBilinear, ResizeNearest
 from gossamer.codegen.layout import item_bytes
-from gossamer.programs.program import Address, Word
+from gossamer.programs.program import Word
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import known
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -25,7 +26,7 @@ def commands(node: Kernel, build: Build) -> None:
     (x,), y = node.operands, node.y
     x_strides, y_strides = build.strides(x), build.strides(y)
     rows, columns = node.settings["rows"], node.settings["columns"]
-    between = isinstance(rows[0], tuple)
+    between = not isinstance(known(rows)[0], int)  # for all sizes
     table = _samples if between else _offsets
     images, height, width, channels = y.shape
     arguments: dict[str, Any] = {
@@ -34,8 +35,8 @@ def commands(node: Kernel, build: Build) -> None:
         "images": images,
         "rows": height,
         "columns": width,
-        "row_table": table(rows, x_strides[1], build),
-        "column_table": table(columns, x_strides[2], build),
+        "row_table": build.table_of(table, rows, x_strides[1]),
+        "column_table": build.table_of(table, columns, x_strides[2]),
         "x_image": x_strides[0],
         "y_image": y_strides[0],
         "y_row": y_strides[1],
@@ -49,13 +50,13 @@ def commands(node: Kernel, build: Build) -> None:
         build.command(ResizeNearest(build.target.name), **arguments, run=channels * item_bytes(y.buffer))
 
 
-def _offsets(places: Sequence[int], stride: int, build: Build) -> Address:
-    return build.table([place * stride for place in places])
+def _offsets(places: Sequence[int], stride: int) -> list[Word]:
+    return [place * stride for place in places]
 
 
-def _samples(places: Sequence[tuple[int, int, float]], stride: int, build: Build) -> Address:
+def _samples(places: Sequence[tuple[int, int, float]], stride: int) -> list[Word]:
     words: list[Word] = []
     for first, second, weight in places:
         bits = weight if isinstance(weight, int) else struct.unpack("<I", struct.pack("<f", weight))[0]
         words += SAMPLE.words(first=first * stride, second=second * stride, weight=bits)
-    return build.table(words)
+    return words

@@ -12,6 +12,7 @@ from gossamer.codegen.kernels.rows import CONTRACT_ROW, RowPipeline, scratch_byt
 from gossamer.codegen.passes.rows import Rows
 from gossamer.codegen.tiles import depthwise_tile, last_vector
 from gossamer.programs.program import SCRATCH, Address
+from gossamer.sizes import computed
 from gossamer.views import View
 
 
@@ -43,7 +44,7 @@ def commands(node: Kernel, build: Build) -> None:
     known = geometry.dilation == (1, 1)
     row = DepthwiseRow(
         build.target.name,
-        depthwise_tile(build.target, columns),
+        computed(depthwise_tile, build.target, columns),
         settings.epilogue,
         (kernel_rows, kernel_columns, geometry.stride[1]) if known else None,
     )

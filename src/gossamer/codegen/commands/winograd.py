@@ -25,6 +25,7 @@ from gossamer.codegen.kernels.winograd import (
 from gossamer.codegen.passes.winograd import Tiles
 from gossamer.codegen.tiles import last_vector, winograd_group
 from gossamer.programs.program import SCRATCH, Address
+from gossamer.sizes import computed
 from gossamer.views import Shape, View, Widened
 
 
@@ -40,7 +41,7 @@ def commands(node: Kernel, build: Build) -> None:
     r_strides = build.strides(residual) if residual is not None else (0, 0, 0, 0)
     rows, columns = -(-height // size), -(-width // size)
     tiles = images * rows * columns
-    group = winograd_group(target, planes, tiles, depth, channels)
+    group = computed(winograd_group, target, planes, tiles, depth, channels)
     mr, nv = tile_at_hand(build, group, channels, depth, 4 * depth)
     panels = panels_of(channels, nv, lanes)
     groups = -(-tiles // group)

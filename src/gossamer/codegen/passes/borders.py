@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gossamer.codegen.graph import COPY, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import geometry_of, kind_of
-from gossamer.codegen.layout import NO_BORDER, Border, is_box
+from gossamer.codegen.layout import NO_BORDER, Border, is_bordered, is_box
+from gossamer.sizes import computed
 from gossamer.views import Buffer, View
 
 
@@ -16,7 +17,7 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
     kernels: list[Kernel] = []
     for kernel in graph.kernels:
         needed = _needed(kernel)
-        if needed != NO_BORDER:
+        if is_bordered(needed):
             x = kernel.operands[0]
             if not (id(x.buffer) in eligible and x.is_whole):
                 # Several readers share the copy.
@@ -26,8 +27,8 @@ def run(graph: KernelGraph) -> dict[Buffer, Border]:
                     copies.append((x, copied))
                     kernels.append(Kernel(COPY, [x], copied, origin=kernel.origin))
                 x = kernel.operands[0] = copied
-            old = borders.get(x.buffer, NO_BORDER)
-            top, bottom, left, right = (max(pair) for pair in zip(old, needed, strict=True))
+            old = borders.get(x.buffer, needed)
+            top, bottom, left, right = (computed(max, *pair) for pair in zip(old, needed, strict=True))
             borders[x.buffer] = (top, bottom, left, right)
         kernels.append(kernel)
     graph.kernels = kernels
@@ -45,7 +46,7 @@ def fills(graph: KernelGraph) -> dict[Buffer, int]:
 
 def needs_border(kernel: Kernel, buffer: Buffer) -> bool:
     """Whether a kernel reads padding around a buffer."""
-    return kernel.operands[0].buffer is buffer and _needed(kernel) != NO_BORDER
+    return kernel.operands[0].buffer is buffer and is_bordered(_needed(kernel))
 
 
 def _needed(kernel: Kernel) -> Border:

@@ -85,12 +85,12 @@ def _held(variable: Resource, graph: KernelGraph) -> Held:
 
 def emitted_of(drawn: Drawn, source: memoryview | None, target: Target) -> Built | None:
     """The same of a graph that has had its passes; ``None`` if kernels that are at hand do not suffice for it."""
-    compiles = can_compile(target)
+    at_hand = at_hand_for(target)
     try:
-        built = emitted(drawn, target, range_of(source), None if compiles else in_library(target))
+        built = emitted(drawn, target, range_of(source), at_hand)
     except NotAtHand:
         return None
-    if compiles:
+    if at_hand is None:
         ensure(built.specs.values(), target)
     return built
 
@@ -114,6 +114,11 @@ def made_again(graph: KernelGraph, source: memoryview | None, target: Target) ->
     return (
         built_of(graph, source, target) if can_compile(target) else made_of(graph, source, target, in_library(target))
     )
+
+
+def at_hand_for(target: Target) -> AtHand | None:
+    """What is at hand; ``None``: everything, as it can be compiled. Raises as `in_library`."""
+    return None if can_compile(target) else in_library(target)
 
 
 def in_library(target: Target) -> AtHand:

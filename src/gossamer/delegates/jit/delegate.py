@@ -585,7 +585,7 @@ class JitKernel(DelegateKernel):
         if found is None:
             return None
         template, sizes = found
-        opened = template.opened(sizes, range_of(ctx.source)) if can_compile(self.target) else None
+        opened = template.opened(sizes, range_of(ctx.source))
         if opened is not None:
             if kernel_library(self.target).missing(opened.emitted.specs):
                 ensure(opened.emitted.specs.values(), self.target)

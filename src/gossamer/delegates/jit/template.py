@@ -18,7 +18,7 @@ from gossamer.codegen.build import Drawn, Emitted, draw, passes_of
 from gossamer.codegen.commands.opened import OpenCommands
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition
-from gossamer.delegates.jit.compiling import Boundary, boundaries_of
+from gossamer.delegates.jit.compiling import Boundary, at_hand_for, boundaries_of
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import GossamerError
@@ -89,7 +89,7 @@ class Template:
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
         try:
-            self._commands = OpenCommands(drawn, target, sizes)
+            self._commands = OpenCommands(drawn, target, sizes, at_hand_for(target))
             self._around = _Recipe((boundaries_of(graph), shapes_out, self._commands.late), sizes)
         except Exception as error:  # as in `Templates`
             self.closed = f"{type(error).__name__}: {error}"
