@@ -69,6 +69,7 @@ from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.scatter import Scatter
+from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import Strassen, StrassenInput, StrassenOutput, StrassenWeights
@@ -76,7 +77,9 @@ from gossamer.codegen.kernels.suppress import Suppress
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
 from gossamer.codegen.kernels.turns import Statement, Turns
+from gossamer.codegen.kernels.unique import Unique
 from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.kernels.where import Where
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
 from gossamer.codegen.spec import KernelSpec
@@ -205,6 +208,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
+    yield from (Unique(isa, type) for type in ("f32", "i64"))
+    yield Where(isa, "i8")
+    yield Segments(isa, "f32")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
     yield Nonzero(isa, "f32")

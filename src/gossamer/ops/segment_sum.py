@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import add_at, checked_shape, require_output_type, require_shape
+from gossamer.ops._layout import add_at, checked_shape, elements, require_output_type, require_shape
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, OpDef, PrepareContext, Shape, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import SegmentSumOptions
@@ -24,7 +25,7 @@ op = OpDef(
     types={"data": TYPES, "segment_ids": (TensorType.INT32,), "output": TYPES},
     options=SegmentSumOptions,
     reference_version=0,
-    reference_only="the shape of its output depends on values",
+    tells_shapes=True,
 )
 
 
@@ -47,6 +48,15 @@ def reference(ctx: InvokeContext) -> Array:
     result = np.zeros(_shape(ctx, ids), data.dtype)
     add_at(result, ids, data)
     return result
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    data, ids = graph.value(0), graph.value(1)
+    rows, *row = data.shape
+    flat = graph.reshape(data, (rows, elements(row)))
+    sums, number = graph.sized("segments", flat, graph.reshape(ids, (rows,)), results=((flat.shape, data.type),))
+    graph.counted(graph.reshape(sums, data.shape), number)
 
 
 def _shape(ctx: Context, ids: Array) -> Shape:

@@ -275,13 +275,23 @@ class Resized(Copies, ResizedNodes):
     (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
 
     def __init__(
-        self, subgraph: RunningGraph, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]
+        self,
+        subgraph: RunningGraph,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, NDArray[Any]],
     ) -> None:
         copies, tensors = _copied(subgraph, members, OpenTensor)
         read = {*outputs, *(number for node in copies for number in node.inputs)}
         for index, shape in shapes.items():
             tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
             tensors[index].resize(shape)
+        for index, value in values.items():
+            tensors[index] = local_tensor(subgraph.tensors[index], OpenTensor)
+            tensors[index].allocation_type = AllocationType.PERSISTENT_RO
+            tensors[index].resize(value.shape)
+            tensors[index].assign(value)
         super().__init__(subgraph, tensors, read)
         self.nodes = tuple([NodeView(self, node) for node in copies])
         self.inputs = tuple([tensors[index] for index in shapes])

@@ -173,9 +173,15 @@ class Subgraph(RunningGraph):
         """See `RunningGraph.supposed`."""
         return Supposition(self, members, values, read)
 
-    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> Resized:
+    def copies(
+        self,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, Array] | None = None,
+    ) -> Resized:
         """See `RunningGraph.copies`."""
-        return Resized(self, members, shapes, outputs)
+        return Resized(self, members, shapes, outputs, values or {})
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
         """See `RunningGraph.resize_input`."""

@@ -22,7 +22,7 @@ from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, Address, Word
-from gossamer.sizes import Size, Sizes, is_open, told
+from gossamer.sizes import Size, Sizes, is_open, settled, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Derived, Late, View, Widened
 
@@ -229,7 +229,10 @@ class _Telling(Build):
             one = type(spec)(**values)
             return one.name, one
 
-        return f"{self._name(made)}({', '.join(map(self._written, sizes))})"
+        def named(*numbers: int) -> tuple[str, KernelSpec]:
+            return made(*map(settled, numbers))
+
+        return f"{self._name(named)}({', '.join(map(self._written, sizes))})"
 
     def kernel(self, spec: KernelSpec) -> Address:
         name = f"f{len(self.lines)}"
@@ -376,6 +379,70 @@ class _Filling:
             self.builder.command(name, Address(BLOCKS, block), barrier=bool(barrier))
 
 
+def _room(bytes: int) -> int:
+    """Bytes that suffice for a number of them, of which that is noted, and for some more."""
+    if not isinstance(bytes, Size):
+        return bytes
+    room = 1 << max(bytes.value - 1, 63).bit_length()
+    return room if bytes <= room else 0  # which it is
+
+
+class _OpenBuild(Build):
+    """Words may be open; what they say of memory is right for all sizes for which that suffices."""
+
+    def passing(self, bytes: int) -> Address:
+        return super().passing(_room(bytes))
+
+    def scratch(self, bytes: int) -> int:
+        return super().scratch(_room(bytes))
+
+    def closed(self) -> tuple[list[int], list[Size]]:
+        """Close the words that are open: which ones, and the sizes that they were."""
+        words = self._builder._words
+        at = [place for place, word in enumerate(words) if isinstance(word, Size)]
+        if any(not set(at).isdisjoint(places) for places in self._builder._relocations.values()):
+            raise TypeError("an address depends on sizes")
+        numbers: list[Any] = [words[place] for place in at]
+        for place in at:
+            words[place] = numbers[at.index(place)].value
+        return at, numbers
+
+
+class _AsTold(dict[Any, Any]):
+    """By keys in which sizes may be open."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(told(key), default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(told(key), value)
+
+
+class _OpenFilling(_Filling):
+    """The same with sizes that stay open."""
+
+    def __init__(self, build: Build) -> None:
+        super().__init__(build)
+        self.alike = _AsTold()
+
+    def table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        key = told(words), bases
+        known = self._tables.get(key)
+        if known is None:
+            known = self._tables[key] = self.builder.placed(words, at, bases)
+        return known
+
+
+class Fitting(NamedTuple):
+    """A program for some sizes, which is one for all others for which the same is decided: words ``at`` some places
+    are then others."""
+
+    emitted: Emitted
+    at: list[int]
+    numbers: list[Size]
+    decided: Iterable[str]
+
+
 class _Value(NamedTuple):
     """A constant that is the same for all sizes and lies in no file."""
 
@@ -389,6 +456,9 @@ class _Form(NamedTuple):
     holds: Callable[..., bool]
     numbers: Callable[..., list[int]]
     fill: Callable[..., None]
+    open: list[Size]
+    """The numbers while sizes are open."""
+    decided: Iterable[str]
 
     def suits(self, given: Sequence[int]) -> bool:
         """Whether it is right for these sizes."""
@@ -411,17 +481,17 @@ class _Alike:
         telling = _Telling(*self._how)
         with self._sizes.noting() as decided:
             fill, numbers = telling.told()
-        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill)
+        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill, numbers, tuple(decided))
         self._forms = [*self._forms[1 - MOST_FORMS :], form]
         return form
 
-    def form(self, given: Sequence[int]) -> tuple[Callable[..., None], list[int]]:
-        """What fills in these sizes, and the numbers that it needs for that."""
+    def form(self, given: Sequence[int]) -> _Form:
+        """What fills in these sizes."""
         form = next((form for form in self._forms if form.suits(given)), None)
         if form is None:
             self._sizes.move(given)
             form = self._tell()
-        return form.fill, form.numbers(*given)
+        return form
 
 
 class OpenCommands:
@@ -482,11 +552,37 @@ class OpenCommands:
         for alike, places, is_once in self._kernels:
             form = forms.get(id(alike))
             if form is None:
-                form = forms[id(alike)] = alike.form(given)
+                told = alike.form(given)
+                form = forms[id(alike)] = told.fill, told.numbers(*given)
             to.begin(is_once)
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
             form[0](to, form[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
+
+    def fitting(self, given: Sequence[int], model: tuple[int, int] | None) -> Fitting:
+        """The program for these sizes, and what makes it that for others. Raises `TypeError` where more than words of
+        it would be others."""
+        if self.late or any(is_once for *_, is_once in self._kernels):
+            raise TypeError("constants depend on sizes")
+        self._sizes.move(given)
+        with self._sizes.noting() as decided:
+            layout = Layout(set())
+            lives = [(_room(size), *life) for size, life in zip(self._bytes.numbers, self._lives, strict=True)]
+            offsets, layout.arena_bytes = pack(lives)
+            build = _OpenBuild(self._target, layout, model)
+            inner = [(ARENA, offset) for offset in offsets]
+            self._fix(build, model)
+            to = _OpenFilling(build)
+            forms: dict[int, _Form] = {}
+            for alike, places, _ in self._kernels:
+                form = forms.get(id(alike)) or forms.setdefault(id(alike), alike.form(given))
+                to.begin(is_once=False)
+                form.fill(to, form.open, [inner[place] if type(place) is int else place for place in places])
+            at, numbers = build.closed()
+            emitted = Emitted(build.planned(), build.specs, build.constants())
+        for form in forms.values():
+            decided.update(dict.fromkeys(form.decided))
+        return Fitting(emitted, at, numbers, tuple(decided))
 
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
         """Look where constants of the file are, which they are for all shapes."""
@@ -526,12 +622,12 @@ class _Numbers:
     """Numbers some of which are open."""
 
     def __init__(self, sizes: Sizes, numbers: Sequence[Any]) -> None:
-        self._numbers = list(numbers)
+        self.numbers = list(numbers)
         self._open = [at for at, number in enumerate(numbers) if isinstance(number, Size)]
         self._known = sizes.numbers([numbers[at] for at in self._open])
 
     def __call__(self, given: Sequence[int]) -> list[int]:
-        numbers = list(self._numbers)
+        numbers = list(self.numbers)
         for at, number in zip(self._open, self._known(*given), strict=True):
             numbers[at] = number
         return numbers
