@@ -271,6 +271,7 @@ _LISTED = (
     Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("dynamic_range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
+    Kind("embed", ("ids", "places", "weights", "table"), ("combiner",), checks=True),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(

@@ -585,6 +585,8 @@ class Subgraph(RunningGraph):
 
     def _look_again(self, position: int) -> None:
         """Have the operators after this one prepared for the new shape, or place, of what it writes."""
+        if position + 1 == len(self.execution_plan):
+            return
         self.unsettle()
         self._next_to_prepare = position + 1
         if self._next_to_plan > self._next_to_prepare:

@@ -17,10 +17,11 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.codegen.build import Drawn, Emitted
-from gossamer.codegen.commands import Build, dense_bytes, is_of_shape
+from gossamer.codegen.commands import AtHand, Build, NotAtHand, dense_bytes, is_of_shape
 from gossamer.codegen.graph import Kernel, KernelGraph
-from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
+from gossamer.codegen.layout import ALIGNMENT, Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
+from gossamer.codegen.split import split
 from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, Address, Word
 from gossamer.sizes import Size, Sizes, is_open, settled, told
 from gossamer.targets import Target
@@ -116,8 +117,8 @@ class _Said(NamedTuple):
 class _Telling(Build):
     """Writes down what the commands of one kernel are, with sizes left open."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout) -> None:
-        super().__init__(target, Layout(set()), None)
+    def __init__(self, target: Target, sight: _Sight, layout: Layout, at_hand: AtHand | None) -> None:
+        super().__init__(target, Layout(set()), None, at_hand)
         self._slots = {id(buffer): at for at, buffer in enumerate(sight.stand_ins)}
         for at, (buffer, real) in enumerate(zip(sight.stand_ins, sight.buffers, strict=True)):
             if not buffer.is_constant:
@@ -132,9 +133,32 @@ class _Telling(Build):
 
     def told(self) -> tuple[Callable[..., None], list[Size]]:
         """A function of a `_Filling`, numbers and places that makes the commands, and of what sizes the numbers are."""
-        import_module(f"gossamer.codegen.commands.{self._kernel.kind}").commands(self._kernel, self)
+        self._tell(self._kernel)
         exec("\n    ".join(["def fill(to, n, places):", *(self.lines or ["pass"])]), self.known)
         return self.known["fill"], list(self.numbers.values())
+
+    def _tell(self, kernel: Kernel) -> None:
+        lines, places, known, packed = len(self.lines), len(self.layout.places), dict(self._told), dict(self._packed)
+        try:
+            import_module(f"gossamer.codegen.commands.{kernel.kind}").commands(kernel, self)
+        except NotAtHand as missing:
+            parts = split(kernel)
+            if not parts:
+                missing.kind = missing.kind or kernel.kind
+                raise
+            del self.lines[lines:]
+            while len(self.layout.places) > places:
+                self.layout.places.popitem()
+            self._told, self._packed = known, packed
+            for part in parts:
+                self._hold(part.y.buffer)
+                self._tell(part)
+
+    def _hold(self, buffer: Buffer) -> None:
+        if buffer not in self.layout.places:
+            strides, bytes = dense_bytes(buffer), item_bytes(buffer) * prod(buffer.shape)
+            held = self._new("h", f"to.hold({self._written(bytes)})")
+            self.layout.places[buffer] = Place(held, 0, strides, bytes)
 
     def _name(self, thing: Any) -> str:
         name = f"k{len(self.known)}"
@@ -166,7 +190,10 @@ class _Telling(Build):
         return name
 
     def _constant(self, buffer: Buffer) -> Place:
-        at = self._slots[id(buffer)]
+        at = self._slots.get(id(buffer))
+        if at is None:  # of a part
+            made = self.constant(np.asarray(buffer.array))
+            return Place(made.base, made.offset, dense_bytes(buffer), 0)
         self.lines.append(f"p{at}b, p{at}o = to.constant(places[{at}])")
         return Place(f"p{at}", 0, dense_bytes(buffer), 0)
 
@@ -220,19 +247,26 @@ class _Telling(Build):
         fields = vars(spec)
         sizes = [value for value in fields.values() if isinstance(value, Size)]
         if not sizes:
-            return self._name((spec.name, spec))
+            chosen = self._at_hand_for(spec)
+            return self._name((chosen.name, chosen))
         names = [name for name, value in fields.items() if isinstance(value, Size)]
 
         @cache
         def made(*numbers: int) -> tuple[str, KernelSpec]:
             values = {**fields, **dict(zip(names, numbers, strict=True))}
-            one = type(spec)(**values)
+            one = self._at_hand_for(type(spec)(**values))
             return one.name, one
 
         def named(*numbers: int) -> tuple[str, KernelSpec]:
             return made(*map(settled, numbers))
 
         return f"{self._name(named)}({', '.join(map(self._written, sizes))})"
+
+    def _at_hand_for(self, spec: KernelSpec) -> KernelSpec:
+        chosen = self._choose(spec)
+        if chosen is None:
+            raise NotAtHand(spec.name)
+        return chosen
 
     def kernel(self, spec: KernelSpec) -> Address:
         name = f"f{len(self.lines)}"
@@ -324,6 +358,14 @@ class _Filling:
         self._is_once = is_once
         self._tables.clear()
         self.build._blocks.clear()
+        self.build._held = 0
+
+    def hold(self, bytes: int) -> Address:
+        """Passing memory that stays for the other parts of a kernel."""
+        room = _room(bytes)
+        held = self.build.passing(room)
+        self.build._held += -(-room // ALIGNMENT) * ALIGNMENT
+        return held
 
     def constant(self, buffer: Buffer | _Value | tuple[str, int]) -> tuple[str, int]:
         if isinstance(buffer, _Value):
@@ -471,8 +513,8 @@ class _Form(NamedTuple):
 class _Alike:
     """Kernels of the graph that differ in their buffers alone."""
 
-    def __init__(self, target: Target, sight: _Sight, layout: Layout, sizes: Sizes) -> None:
-        self._how = target, sight, layout
+    def __init__(self, target: Target, sight: _Sight, layout: Layout, sizes: Sizes, at_hand: AtHand | None) -> None:
+        self._how = target, sight, layout, at_hand
         self._sizes = sizes
         self._forms: list[_Form] = []
         self._tell()
@@ -497,8 +539,11 @@ class _Alike:
 class OpenCommands:
     """The commands of a graph that has had its passes, with sizes left open."""
 
-    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes) -> None:
-        """Raises `TypeError`, or what somebody makes of it, where commands cannot be told so."""
+    def __init__(self, drawn: Drawn, target: Target, sizes: Sizes, at_hand: AtHand | None = None) -> None:
+        """``at_hand``: as in `gossamer.codegen.build.emitted`.
+
+        Raises `TypeError`, or what somebody makes of it, where commands cannot be told so, and `NotAtHand`.
+        """
         graph = drawn.graph
         if drawn.borders or any(kernel.regions for kernel in graph):
             raise TypeError("images with borders, or regions")
@@ -521,11 +566,11 @@ class OpenCommands:
             key = _description(shared, drawn.gaps)
             if key not in alike:
                 try:
-                    alike[key] = _Alike(target, shared, layout, sizes)
+                    alike[key] = _Alike(target, shared, layout, sizes, at_hand)
                 except TypeError:
                     if not any(view.is_constant for view in kernel.operands):
                         raise
-                    alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes)
+                    alike[id(kernel)] = _Alike(target, _sight(kernel, shows=True), layout, sizes, at_hand)
             mine = alike.get(key) or alike[id(kernel)]
             at = [self._place(buffer, layout, inner) for buffer in shared.buffers]
             self._kernels.append((mine, at, id(kernel.y.buffer) in layout.known))

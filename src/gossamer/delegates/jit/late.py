@@ -316,12 +316,11 @@ class LateKernel(DelegateKernel):
         shared, fit = found
         if shared.program not in self._programs:
             self._programs.append(shared.program)
+            self._made += 1
         step = Step(self._nodes[sizing.nodes], sizing.nodes.stop, self._after(look, sizing.nodes.stop))
         step.program, step.shared = shared.program, found
         outputs = [(self._tensors[index], shape, None) for index, shape in zip(sizing.outputs, fit.shapes, strict=True)]
-        boundaries = [
-            (one.tensor, one.base, size) for one, size in zip(shared.fitted.boundaries, fit.bytes, strict=True)
-        ]
+        boundaries = [(one.tensor, one.base, size) for one, size in zip(shared.boundaries, fit.bytes, strict=True)]
         self._bound(ctx, step, outputs, boundaries)
         step.places = shared.places
         return step

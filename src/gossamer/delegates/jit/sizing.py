@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.codegen.library import ensure
 from gossamer.delegates.delegate import PartitionInvokeContext, ResizedNodes
-from gossamer.delegates.jit.template import FEWEST_SEEN, FIRST_TRIED, MOST_SEEN, Fit, Fitted, Template
+from gossamer.delegates.jit.compiling import in_library, range_of
+from gossamer.delegates.jit.template import FEWEST_SEEN, FIRST_TRIED, MOST_SEEN, Fit, Fitted, Opened, Template
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.library import can_compile, kernel_library
@@ -34,20 +36,22 @@ Numbers = Mapping[int, Shape]
 """By index, the shapes of tensors; by what it is inverted, the integers in one."""
 
 
-class Shared(NamedTuple):
-    """A program that is one for several steps, the places to which it is bound, and for whom it is."""
+class Shared:
+    """A program that is one for several steps. ``places``: to what it is bound, for each of its ``boundaries``."""
 
-    program: Program
-    fitted: Fitted
-    places: list[NDArray[Any] | None]
-    fit: list[Fit]
+    def __init__(self, program: Program, fitted: Fitted | Opened, fit: Fit) -> None:
+        self.program = program
+        self.boundaries = fitted.boundaries
+        self.places: list[NDArray[Any] | None] = [None] * len(fitted.boundaries)
+        self.fitted = fitted if isinstance(fitted, Fitted) else None
+        self._fit = fit
 
     def enter(self, fit: Fit) -> bool:
         """Make it that of a step; whether it was not."""
-        if self.fit[0] is fit:
+        if self._fit is fit or self.fitted is None:
             return False
         self.program.write(self.fitted.at, fit.words)
-        self.fit[0] = fit
+        self._fit = fit
         return True
 
 
@@ -91,11 +95,12 @@ class Sizing:
         ranks = [len(one) for one in numbers.values()]
         seen = [one for one in self._seen if [len(shape) for shape in one.values()] == ranks]
         self._seen = [*self._seen[1 - MOST_SEEN :], numbers]
-        if len(seen) + 1 < FEWEST_SEEN or self._left < 1:
+        if len(seen) + 1 < FEWEST_SEEN or self._left < 1 or any(0 in one for one in numbers.values()):
             return None
         self._left -= 1
         try:
-            template = Template(lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target)
+            at_hand = None if can_compile(self._jit.target) else in_library(self._jit.target)
+            template = Template(lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target, at_hand)
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
@@ -124,27 +129,27 @@ class Sizing:
     def _shared(
         self, ctx: PartitionInvokeContext, known: _Known, sizes: Sequence[int], arena: Arena
     ) -> tuple[Shared, Fit] | None:
-        from gossamer.codegen.library import ensure
-        from gossamer.delegates.jit.compiling import range_of
-
         for shared in known.shared:
-            fit = shared.fitted.fit(sizes)
+            fit = None if shared.fitted is None else shared.fitted.fit(sizes)
             if fit is not None:
                 return shared, fit
-        if len(known.shared) == MOST_FITTED:
-            return None
-        fitted = known.template.fitted(sizes, range_of(ctx.source))
-        if fitted is None:
+        model, fitted = range_of(ctx.source), None
+        if len(known.shared) < MOST_FITTED:
+            fitted = known.template.fitted(sizes, model)
+        made = fitted or known.template.opened(sizes, model)
+        if made is None:
             self.failure = known.template.closed
             return None
-        if kernel_library(self._jit.target).missing(fitted.emitted.specs):
-            if not can_compile(self._jit.target):
-                self.failure = "kernels are missing"
-                return None
-            ensure(fitted.emitted.specs.values(), self._jit.target)
-        program = self._jit.program(ctx, fitted.emitted.plan, fitted.emitted.constants.tobytes(), arena)
-        fit = fitted.fit(sizes)
+        if kernel_library(self._jit.target).missing(made.emitted.specs):
+            ensure(made.emitted.specs.values(), self._jit.target)
+        if isinstance(made, Opened):
+            fit = Fit([], [one.bytes for one in made.boundaries], made.shapes)
+        else:
+            fit = made.fit(sizes)
         if fit is None:
             return None
-        known.shared.insert(0, Shared(program, fitted, [None] * len(fitted.boundaries), [fit]))
-        return known.shared[0], fit
+        program = self._jit.program(ctx, made.emitted.plan, made.emitted.constants.tobytes(), arena)
+        shared = Shared(program, made, fit)
+        if fitted is not None:
+            known.shared.insert(0, shared)
+        return shared, fit

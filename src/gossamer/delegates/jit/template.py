@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.codegen.build import Drawn, Emitted, draw, passes_of
+from gossamer.codegen.build import Drawn, Emitted, Passes, draw, passes_of, without
+from gossamer.codegen.commands import AtHand, NotAtHand
 from gossamer.codegen.commands.opened import Fitting, OpenCommands
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition, ResizedNodes
@@ -54,10 +55,16 @@ UNFIT = (ZeroDivisionError, TypeError, GossamerError)
 class Template:
     """The graph of a partition with sizes left open, and its commands, if that can be."""
 
-    def __init__(self, copies_for: Callable[[Shapes], ResizedNodes], seen: Sequence[Shapes], target: Target) -> None:
+    def __init__(
+        self,
+        copies_for: Callable[[Shapes], ResizedNodes],
+        seen: Sequence[Shapes],
+        target: Target,
+        at_hand: AtHand | None = None,
+    ) -> None:
         """``copies_for``: copies of nodes, prepared for shapes. ``seen``: the shapes so far, of the same ranks; the
         last is the one to plan for. Open are those sizes that have changed; those that have always been the same as
-        another are that one.
+        another are that one. ``at_hand``: of what kernels commands are made, if none can be compiled.
 
         Raises `TypeError`, or what the operator makes of it, where somebody needs to know an open size.
         """
@@ -85,17 +92,18 @@ class Template:
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
         self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
         shapes_out = [tensor.shape for tensor in copies.outputs]
-        drawn = draw(graph, passes_of(target))
-        self._drawn = Filled(drawn, shapes_out), sizes
+        passes = passes_of(target)
         self.closed = ""
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
         self._ends = boundaries_of(graph), shapes_out
         try:
-            self._commands = OpenCommands(drawn, target, sizes)
+            drawn, self._commands = _opened(graph, passes, target, sizes, at_hand)
             self._around = _Recipe((*self._ends, self._commands.late), sizes)
         except Exception as error:  # as in `Templates`
+            drawn = draw(graph, passes)
             self.closed = f"{type(error).__name__}: {error}"
+        self._drawn = Filled(drawn, shapes_out), sizes
         self._holds = sizes.holds()
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
@@ -153,6 +161,20 @@ class Template:
             self.closed, self._commands = f"{type(error).__name__}: {error}", None
             return None
         return Opened(emitted, boundaries, shapes)
+
+
+def _opened(
+    graph: KernelGraph, passes: Passes, target: Target, sizes: Sizes, at_hand: AtHand | None
+) -> tuple[Drawn, OpenCommands]:
+    """A graph that has had its passes, fewer if kernels are missing, and its commands."""
+    drawn = draw(graph.copied(), passes)
+    try:
+        return drawn, OpenCommands(drawn, target, sizes, at_hand)
+    except NotAtHand as missing:
+        fewer = without(passes, missing.kind)
+        if fewer == passes:
+            raise
+    return _opened(graph, fewer, target, sizes, at_hand)
 
 
 class Fit(NamedTuple):

@@ -25,6 +25,7 @@ from gossamer.ops._boxes import overlaps
 from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
 from gossamer.ops._distinct import distinct
+from gossamer.ops._embedding import combined
 from gossamer.ops._fixed_point import count_leading_zeros, inverse_sqrt_multiplier
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import add_at
@@ -552,6 +553,13 @@ def _segments(kernel: Kernel, x: Array, ids: Array) -> tuple[Array, int]:
     return _filled(kernel, sums), len(sums)
 
 
+def _embed(kernel: Kernel, ids: Array, places: Array, weights: Array, table: Array) -> Array:
+    rows = kernel.y.shape[0]
+    if not ((ids >= 0) & (ids < len(table)) & (places >= 0) & (places < rows)).all():
+        raise Fault
+    return combined(ids, places, weights, table, rows, kernel.settings["combiner"])
+
+
 def _filled(kernel: Kernel, rows: Array) -> Array:
     y = np.zeros(kernel.y.shape, rows.dtype)
     y[: len(rows)] = rows
@@ -637,6 +645,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "softmax16": _softmax16,
     "suppress": _suppress,
     "topk": _topk,
+    "embed": _embed,
     "segments": _segments,
     "unique": _unique,
     "where": _where,
