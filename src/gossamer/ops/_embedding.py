@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from gossamer.ops.op_def import Array
@@ -16,7 +18,7 @@ def combined(ids: Array, places: Array, weights: Array, table: Array, rows: int,
     output = np.zeros((rows, table.shape[1]), np.float32)
     weighted = table[ids] * weights[:, None]
     starts = np.flatnonzero(np.diff(places, prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(places)], strict=True):
+    for start, stop in pairwise([*starts, len(places)]):
         row = output[places[start]]
         for entry in weighted[start:stop]:
             row += entry

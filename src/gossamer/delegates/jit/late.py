@@ -99,7 +99,7 @@ class Counted:
         self._rows = self._value = rows
         self._count = count.data
         self._crosses = crosses
-        self._outside: Array | None = None
+        self._inside = self._outside = memoryview(b"")
 
     def tell(self, ctx: PartitionInvokeContext) -> bool:
         """Give the tensor its shape and its value; whether they are where they have been in the last run."""
@@ -109,19 +109,17 @@ class Counted:
         value = self._value
         ctx.resize(self.tensor, value.shape)
         if self._crosses and value.size:
-            self._outside = ctx.memory(self.tensor)
-            self._outside[:] = value.reshape(-1).view(np.uint8)
+            self._inside, self._outside = value.reshape(-1).view(np.uint8).data, ctx.memory(self.tensor).data
+            self._outside[:] = self._inside
         else:
+            self._inside = self._outside = memoryview(b"")
             ctx.set_value(self.tensor, value)
         return number == before
 
     def again(self) -> bool:
         """The same for another run that has as many rows; whether it has not."""
-        if self._count[0] != self.number:
-            return True
-        if self._outside is not None:
-            self._outside[:] = self._value.reshape(-1).view(np.uint8)
-        return False
+        self._outside[:] = self._inside
+        return self._count[0] != self.number  # else what has been copied is of no use
 
 
 class Step:
@@ -412,13 +410,20 @@ class LateKernel(DelegateKernel):
             return False
 
         (looks, enter, counted), *others = stages
-        return again if others or looks or counted else enter
+        if others or looks or len(counted) > 1:
+            return again
+        return _entered(enter, counted[0].again) if counted else enter
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
         self.again = self._first = None
         self.steps = []
         self._programs.clear()
+
+
+def _entered(enter: Callable[[], object], again: Callable[[], bool]) -> Callable[[], object]:
+    """One after the other, in the least time; a truth if one of them returns one."""
+    return lambda: enter() or again()
 
 
 def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
