@@ -262,6 +262,13 @@ class _Telling(Build):
 
         return f"{self._name(named)}({', '.join(map(self._written, sizes))})"
 
+    def _choose(self, spec: KernelSpec) -> KernelSpec | None:
+        fields = vars(spec)
+        if self._at_hand is not None and is_open(fields.values()):
+            values: dict[str, Any] = {name: settled(v) if isinstance(v, Size) else v for name, v in fields.items()}
+            spec = type(spec)(**values)
+        return super()._choose(spec)
+
     def _at_hand_for(self, spec: KernelSpec) -> KernelSpec:
         chosen = self._choose(spec)
         if chosen is None:

@@ -99,7 +99,7 @@ class Counted:
         self._rows = self._value = rows
         self._count = count.data
         self._crosses = crosses
-        self._inside = self._outside = memoryview(b"")
+        self._inside = self._outside = memoryview(bytearray())
 
     def tell(self, ctx: PartitionInvokeContext) -> bool:
         """Give the tensor its shape and its value; whether they are where they have been in the last run."""
@@ -112,7 +112,7 @@ class Counted:
             self._inside, self._outside = value.reshape(-1).view(np.uint8).data, ctx.memory(self.tensor).data
             self._outside[:] = self._inside
         else:
-            self._inside = self._outside = memoryview(b"")
+            self._inside = self._outside = memoryview(bytearray())
             ctx.set_value(self.tensor, value)
         return number == before
 
