@@ -35,6 +35,7 @@ from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDe
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.embed import Embed
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
@@ -211,6 +212,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Unique(isa, type) for type in ("f32", "i64"))
     yield Where(isa, "i8")
     yield Segments(isa, "f32")
+    yield Embed(isa, "mean")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
     yield Nonzero(isa, "f32")
