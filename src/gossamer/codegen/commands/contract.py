@@ -40,7 +40,7 @@ from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile, cut_evenly, fewer_rows, gemm_tiles, last_vector
 from gossamer.programs.program import SCRATCH, Address, Word
 from gossamer.records import field, record, replace
-from gossamer.sizes import computed, told
+from gossamer.sizes import computed, settled, told
 from gossamer.views import Geometry, View, Widened
 
 T = TypeVar("T", bound="Tiled")
@@ -387,7 +387,7 @@ class Contraction(Tiled):
         forms: list[dict[str, Any]] = [{}]
         if self._streams and len(self._pieces()) > 1:
             forms = [{"epilogue": 0}, {"epilogue": 0, "accumulate": True}, {"accumulate": True}]
-        for mr in {self.mr, self._cut()[1]}:
+        for mr in {settled(self.mr), settled(self._cut()[1])}:
             for form in forms:
                 if self.panels.whole:
                     yield self._gemm(mr, self.nv, False, **form)
