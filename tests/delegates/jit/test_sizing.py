@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
+from gossamer import Interpreter, OpResolverType
 from gossamer.arrays import NDArray
 from gossamer.delegates.jit import sizing
 from gossamer.delegates.jit.late import LateKernel
@@ -165,6 +165,33 @@ def test_integers_that_decide_shapes(op: str) -> None:
         np.testing.assert_allclose(found, expected(n), rtol=1e-6)
         assert all(step.program is not None for step in late_kernel(interpreter).steps)
     assert last_shared(interpreter).fitted is not None
+
+
+def refusal(interpreter: Interpreter, n: int) -> str | None:
+    """What an operator has against a number, in its words."""
+    try:
+        run(interpreter, X, np.int32([n]))
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+@pytest.mark.parametrize("op", ["SLICE", "TILE", "FILL", "RANGE", "TOPK_V2"])
+def test_integers_that_no_shape_is_made_of(op: str) -> None:
+    """What a program has been fitted to for others is no reason to believe them: they are refused in the same words."""
+    content, expected = computed(op)
+    ours = prepared(content)
+    exact = Interpreter(
+        model_content=content, experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
+    exact.allocate_tensors()
+    for n in (4, 11, 7, 25):
+        run(ours, X, np.int32([n]))
+    for n in (-5, -(2**31), 2**31 - 1 if op in ("SLICE", "TOPK_V2") else -6):
+        wanted, found = refusal(exact, n), refusal(ours, n)
+        assert (wanted or "") in (found or "")
+        assert (wanted is None) == (found is None)
+        np.testing.assert_allclose(run(ours, X, np.int32([12]))[0], expected(12), rtol=1e-6)
 
 
 def test_larger_sizes_than_a_program_has_room_for() -> None:
