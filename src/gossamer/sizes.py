@@ -96,9 +96,10 @@ class Sizes:
         """A function of the open sizes that tells whether all is decided as it was, or as ``decided`` says."""
         return self._compiled(" and ".join(self._decided if decided is None else decided) or "True")
 
-    def numbers(self, sizes: Iterable[Size]) -> Callable[..., list[int]]:
+    def numbers(self, sizes: Iterable[Size | int]) -> Callable[..., list[int]]:
         """A function of the open sizes that tells what these are."""
-        return self._compiled(f"[{', '.join([size.text for size in sizes])}]")
+        texts = [size.text if isinstance(size, Size) else str(size) for size in sizes]
+        return self._compiled(f"[{', '.join(texts)}]")
 
     def _compiled(self, result: str) -> Callable[..., Any]:
         lines: dict[str, None] = {}

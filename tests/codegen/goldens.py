@@ -35,6 +35,7 @@ from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDe
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
 from gossamer.codegen.kernels.elementwise import Map
+from gossamer.codegen.kernels.embed import Embed
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
@@ -74,6 +75,7 @@ from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.scatter import Scatter
+from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
 from gossamer.codegen.kernels.strassen import (
@@ -87,7 +89,9 @@ from gossamer.codegen.kernels.suppress import Suppress
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
 from gossamer.codegen.kernels.topk import TopK
 from gossamer.codegen.kernels.turns import Statement, Turns
+from gossamer.codegen.kernels.unique import Unique
 from gossamer.codegen.kernels.walk import WalkSpec
+from gossamer.codegen.kernels.where import Where
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
 from gossamer.codegen.spec import KernelSpec
@@ -221,6 +225,10 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
+    yield from (Unique(isa, type) for type in ("f32", "i64"))
+    yield Where(isa, "i8")
+    yield Segments(isa, "f32")
+    yield Embed(isa, "mean")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
     yield Nonzero(isa, "f32")

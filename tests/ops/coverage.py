@@ -18,6 +18,7 @@ import numpy as np
 import gossamer
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit.delegate import JitDelegate
+from gossamer.delegates.jit.late import LateDelegate
 from gossamer.delegates.jit.lowering import ELEMENTS
 from gossamer.dtypes import NO_ARENA, is_packed, numpy_dtype, type_name
 from gossamer.errors import GossamerError
@@ -74,7 +75,9 @@ BESIDES = {
 }
 """Why types of `LITERT` are not taken here."""
 
-GENERAL = ("has no elements", "is only known when the model runs", "the quantization of")
+RUNNING = "is only known when the model runs"
+
+GENERAL = ("has no elements", RUNNING, "the quantization of")
 """Parts of reasons that hold for every operator."""
 
 MANY = 16
@@ -138,6 +141,8 @@ class Survey(JitDelegate):
     def is_node_supported(self, node: NodeInfo) -> bool | str:
         if node.op is self.op:
             said = super().is_node_supported(node)
+            if isinstance(said, str) and RUNNING in said and node.op.tells_shapes:
+                said = LateDelegate(self).is_node_supported(node) is True or said
             # What prepare computes of constants needs no kernel; that says something only of operators without one.
             if node.op.lower_function is None or not all(tensor.is_constant for tensor in node.outputs):
                 self.reasons.append(said if isinstance(said, str) else None)

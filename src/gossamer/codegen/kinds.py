@@ -271,6 +271,7 @@ _LISTED = (
     Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("dynamic_range", ("x",), flops=_reduce, lies="rows", shareable=True),
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
+    Kind("embed", ("ids", "places", "weights", "table"), ("combiner",), checks=True),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(
@@ -365,6 +366,7 @@ _LISTED = (
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
     Kind("scatter", ("x", "places"), ("combine", "skips"), _scattered, lies="rows", checks=True),
+    Kind("segments", ("x", "ids"), flops=_reduce, lies="rows", checks=True),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
     Kind("strassen", _CONTRACTION, Geometry, _convolution, window=_PLAIN, lies="rows"),
@@ -376,6 +378,8 @@ _LISTED = (
         checks=True,
     ),
     Kind("topk", ("x",)),
+    Kind("unique", ("x",)),
+    Kind("where", ("x",), ("sizes",)),
     Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(
         "window",

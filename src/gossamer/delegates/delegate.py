@@ -257,6 +257,13 @@ class PartitionInvokeContext(Partition):
         """The nodes from this one on, for what is written now. Raises `InvokeError`."""
 
     @abstractmethod
+    def opened(
+        self, nodes: slice, shapes: Mapping[int, Shape], values: Mapping[int, Array], outputs: Sequence[int]
+    ) -> ResizedNodes:
+        """Copies of some of the nodes, prepared as `Partition.copies` are: for shapes of what they read, and ``values``
+        that pass for constants. Sizes may be open in both. ``outputs``: indices of tensors that they write."""
+
+    @abstractmethod
     def resize(self, tensor: TensorInfo, shape: Shape) -> None:
         """Give an output that is dynamic, or a tensor inside the partition, the shape that it has from now on, and an
         output its memory."""

@@ -17,7 +17,16 @@ import math
 
 import numpy as np
 
-from gossamer.ops._layout import checked_shape, require_indices_in_range, require_rank, require_shape
+from gossamer.ops._embedding import combined
+from gossamer.ops._layout import (
+    checked_shape,
+    elements,
+    integers,
+    require_indices_in_range,
+    require_rank,
+    require_shape,
+)
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import CombinerType, TensorType
 from gossamer.schema.options import EmbeddingLookupSparseOptions
@@ -36,8 +45,10 @@ op = OpDef(
         "output": (TensorType.FLOAT32,),
     },
     options=EmbeddingLookupSparseOptions,
-    reference_only="the shape of its output depends on values",
+    tells_shapes=True,
 )
+
+_COMBINERS = {CombinerType.SUM: "sum", CombinerType.MEAN: "mean", CombinerType.SQRTN: "sqrtn"}
 
 
 @op.prepare
@@ -65,26 +76,28 @@ def reference(ctx: InvokeContext) -> Array:
     strides = [math.prod(lookup_shape[axis + 1 :]) for axis in range(len(lookup_shape))]
     rows = indices[:, :-1].astype(np.int64) @ np.array(strides, np.int64)
     require_indices_in_range(ctx, "row of an entry", rows, math.prod(lookup_shape))
-
-    output = np.zeros((math.prod(lookup_shape), math.prod(value.shape[1:])), np.float32)
-    weighted = value.reshape(len(value), -1)[ids] * weights[:, None]
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    if starts.size:
-        runs, sums = rows[starts], np.add.reduceat(weighted, starts, axis=0)
-        divisors = _divisors(ctx.options.combiner, weights, starts)[:, None]
-        if np.unique(runs).size == runs.size:
-            output[runs] = sums / divisors
-        else:
-            for row, total, divisor in zip(runs, sums, divisors, strict=True):
-                output[row] = (output[row] + total) / divisor
-    return output.reshape(shape)
+    table = value.reshape(len(value), math.prod(value.shape[1:]))
+    return combined(ids, rows, weights, table, math.prod(lookup_shape), _COMBINERS[ctx.options.combiner]).reshape(shape)
 
 
-def _divisors(combiner: int, weights: Array, starts: Array) -> Array:
-    """What the sums of the runs of entries beginning at ``starts`` are divided by."""
-    divisors: Array = np.ones(len(starts), np.float32)
-    if combiner == CombinerType.MEAN:
-        divisors = np.add.reduceat(weights, starts)
-    elif combiner == CombinerType.SQRTN:
-        divisors = np.sqrt(np.add.reduceat(weights * weights, starts))
-    return divisors
+@op.lower
+def lower(graph: Lowering) -> None:
+    *sizes, _ = integers(graph.known(2))
+    ids, indices, weights, value = (graph.value(position) for position in (0, 1, 3, 4))
+    shape = checked_shape(graph, [*sizes, *value.shape[1:]])
+    if 0 in shape:
+        graph.refuse("its output has no elements")
+    places = graph.array(np.zeros(ids.shape, np.int64))
+    for axis in range(len(sizes)):
+        number = graph.cast(graph.reshape(indices.slice(1, axis, 1), ids.shape), TensorType.INT64)
+        step = graph.scalar(math.prod(sizes[axis + 1 :]), number)
+        places = graph.map(("add", 0, ("mul", 1, 2)), places, number, step)
+    table = graph.reshape(value, (value.shape[0], elements(value.shape[1:])))
+    sums = graph.kernel(
+        "embed",
+        *(ids, places, weights, table),
+        shape=(elements(sizes), table.shape[1]),
+        type=value.type,
+        combiner=_COMBINERS[graph.options.combiner],
+    )
+    graph.result(graph.reshape(sums, shape))

@@ -156,6 +156,19 @@ class Lowering(Context, ABC):
         by that."""
 
     @abstractmethod
+    def counted(self, view: View, number: View, position: int = 0) -> None:
+        """Say what an output is of which only the run tells how many rows it has: the first of a view, as many as the
+        first element of another one says. If prepare has told its shape, it has all of them that there are. Refused
+        where the run is not waited for."""
+
+    @abstractmethod
+    def sized(
+        self, kind: str, *operands: View, results: Sequence[tuple[Sequence[int], TensorType]], **settings: Any
+    ) -> tuple[View, ...]:
+        """A kind of kernel that has several results of these shapes, and besides a number, int64 [1], which says how
+        much of the first it has written."""
+
+    @abstractmethod
     def stretch(self, stretch: Stretch, position: int = 0) -> None:
         """Say what an output is of which only the run tells how large it is: it is nowhere, and only `concat` takes
         it."""

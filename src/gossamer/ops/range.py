@@ -85,4 +85,10 @@ def _steps(count: int, first: float, step: float, dtype: np.dtype[Any]) -> Array
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    graph.refuse("prepare has the numbers, if they can be known")
+    start, delta, shape = graph.value(0), graph.value(2), graph.output().shape
+    terms = graph.empty(shape, start.type)
+    if 0 not in shape:
+        graph.copy(delta.broadcast(shape), terms)
+        graph.copy(graph.reshape(start, (1,)), terms.slice(0, 0, 1))
+    settings = {"axis": 0, "exclusive": False, "reverse": False}
+    graph.result(graph.kernel("scan", terms, shape=shape, type=start.type, **settings))

@@ -53,12 +53,16 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    if not graph.input(1).is_stored or not _rise(graph.known(1)):
-        graph.refuse("the shape of its output depends on values")
     data, ids = graph.value(0), graph.value(1)
-    shape = _shape(graph, graph.known(1))
-    rows = graph.reshape(data, (ids.size, elements(shape[1:])))
-    graph.result(graph.reshape(scattered(graph, rows, ids, shape[0], "add", graph.scalar(0, data)), shape))
+    if graph.input(1).is_stored and _rise(graph.known(1)):
+        shape = _shape(graph, graph.known(1))
+        flat = graph.reshape(data, (ids.size, elements(shape[1:])))
+        graph.result(graph.reshape(scattered(graph, flat, ids, shape[0], "add", graph.scalar(0, data)), shape))
+        return
+    rows, *row = data.shape
+    flat = graph.reshape(data, (rows, elements(row)))
+    sums, number = graph.sized("segments", flat, graph.reshape(ids, (rows,)), results=((flat.shape, data.type),))
+    graph.counted(graph.reshape(sums, data.shape), number)
 
 
 def _shape(ctx: Context, ids: Array) -> Shape:

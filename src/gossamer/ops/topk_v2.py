@@ -14,6 +14,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.ops._elementwise import require_output_type
 from gossamer.ops._gather import slices
+from gossamer.ops._layout import integers
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import SAME_SCALE, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type, output_type
@@ -79,7 +80,7 @@ def _checked_k(ctx: Context, k: Array, shape: tuple[int, ...]) -> int:
     ctx.require(shape, "x must have at least 1 dimension, got a scalar")
     if k.size != 1:
         ctx.fail(f"k must hold 1 value, got {k.size}")
-    count = max(int(k.reshape(-1)[0]), 0)
+    count = max(integers(k)[0], 0)
     if count > shape[-1]:
         ctx.fail(f"k is {count}, but the last dimension of x {list(shape)} is {shape[-1]}")
     return count

@@ -5,10 +5,10 @@ The second output is int32 or int64 as ``idx_out_type`` says. The first is alway
 
 from __future__ import annotations
 
-import numpy as np
-
 from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.ops._distinct import distinct
 from gossamer.ops._layout import INDEX_TYPES, require_rank, require_type
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import UniqueOptions
@@ -29,7 +29,7 @@ op = OpDef(
     versions=versions("1.14.0"),
     types={"input": TYPES, "values": TYPES, "indices": INDEX_TYPES},
     options=UniqueOptions,
-    reference_only="the shape of its output depends on values",
+    tells_shapes=True,
 )
 
 
@@ -46,9 +46,13 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> tuple[Array, Array]:
-    value = ctx.value(0)
-    _, first, inverse = np.unique(value, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(order.size)
-    return value[first[order]], ranks[inverse].astype(numpy_dtype(ctx.output(1).type))
+    values, indices = distinct(ctx.value(0))
+    return values, indices.astype(numpy_dtype(ctx.output(1).type))
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x = graph.value(0)
+    values, indices, number = graph.sized("unique", x, results=((x.shape, x.type), (x.shape, TensorType.INT32)))
+    graph.counted(values, number)
+    graph.result(graph.cast(indices, graph.output(1).type), 1)

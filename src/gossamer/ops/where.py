@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import input_type
 from gossamer.schema.enums import TensorType
@@ -35,7 +36,7 @@ op = OpDef(
         "output": (TensorType.INT64,),
     },
     options=WhereOptions,
-    reference_only="the shape of its output depends on values",
+    tells_shapes=True,
 )
 
 
@@ -54,3 +55,11 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     return np.array(ctx.value(0).nonzero(), np.int64).T
+
+
+@op.lower
+def lower(graph: Lowering) -> None:
+    x = graph.value(0)
+    flat = graph.reshape(x, (x.size,))
+    places, number = graph.sized("where", flat, results=(((x.size, len(x.shape)), TensorType.INT64),), sizes=x.shape)
+    graph.counted(places, number)

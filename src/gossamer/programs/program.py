@@ -341,6 +341,13 @@ class Program:
         with self._lock:
             self._bind(base, place)
 
+    def write(self, at: Sequence[int], words: Sequence[int]) -> None:
+        """Have other words at some places of the argument blocks, none of which is an address."""
+        with self._lock:
+            all_words = self._word
+            for place, word in zip(at, words):  # noqa: B905 (often, and as many)
+                all_words[place] = word
+
     def pack(self, num_threads: int = 1, *, release: bool = False) -> None:
         """Do what is done once, before the first run, perhaps before inputs and outputs are bound; with no more threads
         than CPUs.

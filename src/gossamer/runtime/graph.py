@@ -297,8 +297,15 @@ class RunningGraph(Graph, ABC):
         """Copies of nodes, for a delegate that looks at what they read: see `PartitionInvokeContext.suppose`."""
 
     @abstractmethod
-    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> ResizedNodes:
-        """Copies of nodes, prepared for other shapes of what they read: see `Partition.copies`."""
+    def copies(
+        self,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, Array] | None = None,
+    ) -> ResizedNodes:
+        """Copies of nodes, prepared for other shapes of what they read: see `Partition.copies`. ``values``: what they
+        read that passes for constants, whose elements may be open as sizes are."""
 
 
 def already_running(index: int, thread: int | None) -> str:

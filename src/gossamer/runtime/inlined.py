@@ -180,6 +180,17 @@ class OpenTensor(LocalTensor):
         return super().array()
 
 
+class GivenTensor(OpenTensor):
+    """A constant for whose value nodes are prepared, with sizes that may be open, but which is read when they run."""
+
+    __slots__ = ()
+
+    @property
+    def is_supposed(self) -> bool:
+        """See `Tensor.is_supposed`."""
+        return True
+
+
 @contextmanager
 def _hidden(tensors: Sequence[Tensor]) -> Iterator[None]:
     open = [tensor for tensor in tensors if isinstance(tensor, OpenTensor)]
@@ -275,13 +286,23 @@ class Resized(Copies, ResizedNodes):
     (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
 
     def __init__(
-        self, subgraph: RunningGraph, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]
+        self,
+        subgraph: RunningGraph,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, NDArray[Any]],
     ) -> None:
         copies, tensors = _copied(subgraph, members, OpenTensor)
         read = {*outputs, *(number for node in copies for number in node.inputs)}
         for index, shape in shapes.items():
             tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
             tensors[index].resize(shape)
+        for index, value in values.items():
+            tensors[index] = local_tensor(subgraph.tensors[index], GivenTensor)
+            tensors[index].allocation_type = AllocationType.PERSISTENT_RO
+            tensors[index].resize(value.shape)
+            tensors[index].assign(value)
         super().__init__(subgraph, tensors, read)
         self.nodes = tuple([NodeView(self, node) for node in copies])
         self.inputs = tuple([tensors[index] for index in shapes])
@@ -295,7 +316,8 @@ class Resized(Copies, ResizedNodes):
         inputs = [self.tensors[index] for index in node.inputs if index >= 0]
         late = [tensor for tensor in inputs if tensor.later is not None]
         sizes = [tensor for tensor in inputs if has_sizes(tensor)]
-        if not all(tensor.is_constant for tensor in inputs) or not (late or sizes):
+        is_given = any(tensor.is_supposed for tensor in inputs)
+        if is_given or not all(tensor.is_constant for tensor in inputs) or not (late or sizes):
             prepare_node(self, node)
             return
         derived = _Derived(self, node)

@@ -266,4 +266,4 @@ class _Partition(PartitionPrepareContext, PartitionInvokeContext):
 
     # What only kernels ask that run nodes, or have buffers of their own.
     set_buffer_handle = buffer_handle = propagate_shapes = prepare_nodes = set_dynamic = _forgotten
-    value = set_value = run = suppose = resize = set_stale = _forgotten
+    value = set_value = run = suppose = opened = resize = set_stale = _forgotten

@@ -345,6 +345,12 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         values = {tensor.index: self.value(tensor) for tensor in others if not tensor.is_constant}
         return self._subgraph.supposed(members, values, read | self._positions.keys())
 
+    def opened(
+        self, nodes: slice, shapes: Mapping[int, Shape], values: Mapping[int, Array], outputs: Sequence[int]
+    ) -> ResizedNodes:
+        """See `PartitionInvokeContext.opened`."""
+        return self._subgraph.copies(self.members[nodes], shapes, outputs, values)
+
     def resize(self, tensor: TensorInfo, shape: Shape) -> None:
         """See `PartitionInvokeContext.resize`."""
         self._begin()

@@ -173,9 +173,15 @@ class Subgraph(RunningGraph):
         """See `RunningGraph.supposed`."""
         return Supposition(self, members, values, read)
 
-    def copies(self, members: Sequence[Node], shapes: Mapping[int, Shape], outputs: Sequence[int]) -> Resized:
+    def copies(
+        self,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, Array] | None = None,
+    ) -> Resized:
         """See `RunningGraph.copies`."""
-        return Resized(self, members, shapes, outputs)
+        return Resized(self, members, shapes, outputs, values or {})
 
     def resize_input(self, index: int, shape: Shape, *, strict: bool = False) -> None:
         """See `RunningGraph.resize_input`."""
@@ -579,6 +585,8 @@ class Subgraph(RunningGraph):
 
     def _look_again(self, position: int) -> None:
         """Have the operators after this one prepared for the new shape, or place, of what it writes."""
+        if position + 1 == len(self.execution_plan):
+            return
         self.unsettle()
         self._next_to_prepare = position + 1
         if self._next_to_plan > self._next_to_prepare:

@@ -33,7 +33,7 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
     inside = merged(settings.sizes, strides, box_strides[count:])
     runs = bool(inside) and inside[-1][1:] == (item, item)
     columns = inside.pop() if inside else (1, item, item)
-    if runs or columns[0] == 1:
+    if runs and columns[0] != 1:
         columns = (columns[0] * item, 1, 1)
         item = 1
     row = inside.pop() if inside else _ONE

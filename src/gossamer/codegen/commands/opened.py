@@ -22,7 +22,7 @@ from gossamer.codegen.layout import Layout, Place, is_bordered, item_bytes, pack
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, BLOCKS, COMPUTED, FAULT, KERNELS, MODEL, SCRATCH, WEIGHTS, Address, Word
 from gossamer.records import replace
-from gossamer.sizes import Later, Size, Sizes, computed, is_open, sizes_in, told
+from gossamer.sizes import Later, Size, Sizes, computed, is_open, settled, sizes_in, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Derived, Late, View, Widened
 
@@ -150,11 +150,14 @@ class _Choices:
             names = [name for name, value in fields.items() if isinstance(value, Size)]
 
             @cache
-            def choice(*numbers: int) -> tuple[str, KernelSpec] | None:
+            def chosen(*numbers: int) -> tuple[str, KernelSpec] | None:
                 one = kind(**{**fields, **dict(zip(names, numbers, strict=True))})
                 if at_hand is None:
                     return one.name, one
                 return next(((some.name, some) for some in (one, *one.general()) if at_hand(some.name)), None)
+
+            def choice(*numbers: int) -> tuple[str, KernelSpec] | None:
+                return chosen(*map(settled, numbers))
 
             self._made[key] = choice
         return self._made[key]
@@ -489,6 +492,73 @@ class _Filling:
             self.builder.command(name, at, barrier=bool(barrier))
 
 
+def _room(bytes: int) -> int:
+    """Bytes that suffice for a number of them, of which that is noted, and for some more."""
+    if not isinstance(bytes, Size):
+        return bytes
+    room = 1 << max(bytes.value - 1, 63).bit_length()
+    return room if bytes <= room else 0  # which it is
+
+
+class _OpenBuild(Build):
+    """Words may be open; what they say of memory is right for all sizes for which that suffices."""
+
+    def passing(self, bytes: int) -> Address:
+        return super().passing(_room(bytes))
+
+    def held(self, bytes: int) -> Address:
+        return super().held(_room(bytes))
+
+    def scratch(self, bytes: int) -> int:
+        return super().scratch(_room(bytes))
+
+    def closed(self) -> tuple[list[int], list[Size]]:
+        """Close the words that are open: which ones, and the sizes that they were."""
+        words = self._builder._words
+        at = [place for place, word in enumerate(words) if isinstance(word, Size)]
+        if any(not set(at).isdisjoint(places) for places in self._builder._relocations.values()):
+            raise TypeError("an address depends on sizes")
+        numbers: list[Any] = [words[place] for place in at]
+        for place in at:
+            words[place] = numbers[at.index(place)].value
+        return at, numbers
+
+
+class _AsTold(dict[Any, Any]):
+    """By keys in which sizes may be open."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(told(key), default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(told(key), value)
+
+
+class _OpenFilling(_Filling):
+    """The same with sizes that stay open."""
+
+    def __init__(self, build: Build) -> None:
+        super().__init__(build)
+        self.alike = _AsTold()
+
+    def table(self, words: tuple[int, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
+        key = told(words), bases
+        known = self._tables.get(key)
+        if known is None:
+            known = self._tables[key] = self.builder.placed(words, at, bases)
+        return known
+
+
+class Fitting(NamedTuple):
+    """A program for some sizes, which is one for all others for which the same is decided: words ``at`` some places
+    are then others."""
+
+    emitted: Emitted
+    at: list[int]
+    numbers: list[Size]
+    decided: Iterable[str]
+
+
 class _Value(NamedTuple):
     """A constant that is the same for all sizes and lies in no file."""
 
@@ -509,6 +579,9 @@ class _Form(NamedTuple):
     holds: Callable[..., bool]
     numbers: Callable[..., list[int]]
     fill: Callable[..., None]
+    open: list[Size]
+    """The numbers while sizes are open."""
+    decided: Iterable[str]
     asked: Mapping[int, bool]
     """By the number of a buffer, whether threads must have written some channels each of it."""
     by_channel: tuple[int, ...]
@@ -539,7 +612,8 @@ class _Alike:
         telling = _Telling(*self._how, by_channel)
         with self._sizes.noting() as decided:
             fill, numbers = telling.told(self._draws)
-        form = _Form(self._sizes.holds(decided), self._sizes.numbers(numbers), fill, *telling.channels())
+        holds = self._sizes.holds(decided)
+        form = _Form(holds, self._sizes.numbers(numbers), fill, numbers, tuple(decided), *telling.channels())
         self._forms = [*self._forms[1 - MOST_FORMS :], form]
         return form
 
@@ -657,6 +731,30 @@ class OpenCommands:
             known[0].fill(to, known[1], at)
         return Emitted(build.planned(), build.specs, build.constants())
 
+    def fitting(self, given: Sequence[int], model: tuple[int, int] | None) -> Fitting:
+        """The program for these sizes, and what makes it that for others. Raises `TypeError` where more than words of
+        it would be others."""
+        if self.late or any(step.once is not None for step in self._steps):
+            raise TypeError("constants depend on sizes")
+        self._sizes.move(given)
+        with self._sizes.noting() as decided:
+            layout = Layout(set())
+            lives = [(_room(size), *life) for size, life in zip(self._bytes.numbers, self._lives, strict=True)]
+            offsets, layout.arena_bytes = pack(lives)
+            build = _OpenBuild(self._target, layout, model)
+            inner = [(ARENA, offset + inside) for offset, inside in zip(offsets, self._borders.numbers, strict=True)]
+            self._fix(build, model)
+            to = _OpenFilling(build)
+            by_channel: set[Any] = set()
+            for step in self._steps:
+                form = self._form(step, given, by_channel)
+                to.begin("")
+                form.fill(to, form.open, [inner[place] if type(place) is int else place for place in step.places])
+                decided.update(dict.fromkeys(form.decided))
+            at, numbers = build.closed()
+            emitted = Emitted(build.planned(), build.specs, build.constants())
+        return Fitting(emitted, at, numbers, tuple(decided))
+
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
         """Look where constants of the file are, which they are for all shapes."""
         if model == self._model:
@@ -697,12 +795,12 @@ class _Numbers:
     """Numbers some of which are open."""
 
     def __init__(self, sizes: Sizes, numbers: Sequence[Any]) -> None:
-        self._numbers = list(numbers)
+        self.numbers = list(numbers)
         self._open = [at for at, number in enumerate(numbers) if isinstance(number, Size)]
         self._known = sizes.numbers([numbers[at] for at in self._open])
 
     def __call__(self, given: Sequence[int]) -> list[int]:
-        numbers = list(self._numbers)
+        numbers = list(self.numbers)
         for at, number in zip(self._open, self._known(*given), strict=True):
             numbers[at] = number
         return numbers

@@ -56,11 +56,19 @@ class Gather(KernelSpec):
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        with f.share(a.groups * a.rows * a.blocks) as task:
-            line = task // a.blocks
-            first = (task - line * a.blocks) * a.block
-            group = line // a.rows
-            row = line - group * a.rows
+        _, tid, nt = f.parameters
+        count = a.groups * a.rows * a.blocks
+        begin, end = (count * tid) // nt, (count * (tid + 1)) // nt
+        line = begin // a.blocks
+        group = line // a.rows
+        # Counted on, as boxes may be so small that divisions would take longer.
+        with f.loop(begin, end, carry=[begin - line * a.blocks, line - group * a.rows, group]) as tasks:
+            number, row, group = tasks.values
+            following, wraps = _following(f, number, a.blocks)
+            next_row, ends = _following(f, row, a.rows)
+            next_group = f.select(wraps & ends, group + 1, group)
+            tasks.hand_on([following, f.select(wraps, next_row, row), next_group])
+            first = number * a.block
             count = f.least(a.block, a.columns - first)
             indices = f.offset(a.indices, group * a.index_group)
             x = f.offset(a.x, group * a.x_group + row * a.x_row + first * a.x_column)
@@ -102,3 +110,9 @@ class Gather(KernelSpec):
         with f.loop(0, count) as columns:
             value = f.load(vector(f"i{self.bits}", 1), f.offset(x, columns.index * a.x_column))
             f.store(value, f.offset(y, columns.index * a.y_column))
+
+
+def _following(f: Function, number: Value, count: Value) -> tuple[Value, Value]:
+    """The number behind another one below ``count``, and whether it begins again."""
+    wraps = f.compare("eq", number + 1, count)
+    return f.select(wraps, f.integer(0), number + 1), wraps

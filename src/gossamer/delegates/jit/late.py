@@ -7,8 +7,8 @@ Where a node itself writes what decides the shapes behind it, a program ends, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from gossamer.delegates.delegate import (
     SupposedNodes,
 )
 from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
-from gossamer.delegates.jit.lowered import Lowered, Refused
+from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused
 from gossamer.delegates.jit.lowering import ELEMENTS, lower
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError, InvokeError
@@ -34,7 +34,14 @@ from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.program import IndexFault, Program
 from gossamer.schema.enums import TensorType
 
+if TYPE_CHECKING:
+    from gossamer.delegates.jit.sizing import Shared, Sizing
+    from gossamer.delegates.jit.template import Fit
+
 Array = NDArray[Any]
+
+MOST_STEPS = 2048
+"""For so many shapes and values it is kept how nodes go on."""
 
 MOST_IN_VAIN = 64
 """So many runs make steps before it is asked whether any is ever used again."""
@@ -78,6 +85,9 @@ class Look:
         self.handles = handles
         self.asked: list[TensorInfo] = []
         self.steps: dict[Any, Step] = {}
+        self.after: dict[int, Look] = {}
+        """By how far a step has come, what decides how nodes go on behind it."""
+        self.sizing: Sizing | None = None
 
     def key(self, ctx: PartitionInvokeContext) -> tuple[Any, ...]:
         """What they are now."""
@@ -89,11 +99,44 @@ class Look:
         )
 
 
+class Counted:
+    """A tensor of which a program writes as many of some rows as it says: ``number`` in the last run."""
+
+    def __init__(self, tensor: TensorInfo, rows: Array, count: Array, crosses: bool) -> None:
+        self.tensor = tensor
+        self.number = -1
+        self._rows = self._value = rows
+        self._count = count.data
+        self._crosses = crosses
+        self._inside = self._outside = memoryview(bytearray())
+
+    def tell(self, ctx: PartitionInvokeContext) -> bool:
+        """Give the tensor its shape and its value; whether they are where they have been in the last run."""
+        number, before = self._count[0], self.number
+        if number != before:
+            self.number, self._value = number, self._rows[:number]
+        value = self._value
+        ctx.resize(self.tensor, value.shape)
+        if self._crosses and value.size:
+            self._inside, self._outside = value.reshape(-1).view(np.uint8).data, ctx.memory(self.tensor).data
+            self._outside[:] = self._inside
+        else:
+            self._inside = self._outside = memoryview(bytearray())
+            ctx.set_value(self.tensor, value)
+        return number == before
+
+    def again(self) -> bool:
+        """The same for another run that has as many rows; whether it has not."""
+        self._outside[:] = self._inside
+        return self._count[0] != self.number  # else what has been copied is of no use
+
+
 class Step:
     """Nodes that run as one program, or a single one that has none.
 
     ``shapes``: what the tensors get that it writes. ``values``: those of them that are known. ``places``: what the
-    program is bound to, for each boundary.
+    program is bound to, for each boundary. ``shared``: a program that is one for several steps, and what makes it that
+    of this one.
     """
 
     def __init__(self, nodes: Sequence[NodeInfo], stop: int, after: Look) -> None:
@@ -101,11 +144,13 @@ class Step:
         self.stop = stop
         self.after = after
         self.program: Program | None = None
+        self.shared: tuple[Shared, Fit] | None = None
         self.shapes: list[tuple[TensorInfo, Shape]] = []
         self.values: list[tuple[TensorInfo, Array]] = []
         self.boundaries: list[tuple[TensorInfo, str, int, Array | None]] = []
         self.places: list[Array | None] = []
         self.variables = Variables()
+        self.counted: list[Counted] = []
 
     def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:
         """Run the nodes; whether nothing has moved since the last time."""
@@ -116,6 +161,9 @@ class Step:
         for tensor, shape in self.shapes:
             ctx.resize(tensor, shape)
         moved = False
+        if self.shared is not None:
+            shared, fit = self.shared
+            moved = shared.enter(fit)
         for at, (tensor, base, size, inside) in enumerate(self.boundaries):
             place = _place(ctx, tensor) if inside is None else inside
             if place is not self.places[at]:
@@ -136,6 +184,8 @@ class Step:
             return False
         for tensor, value in self.values:
             ctx.set_value(tensor, value)
+        for one in self.counted:
+            moved |= not one.tell(ctx)
         return not moved
 
 
@@ -182,8 +232,26 @@ class LateKernel(DelegateKernel):
             self._forget(ctx)
 
     def _forget(self, ctx: Partition) -> None:
-        self._first = Look([tensor for tensor in ctx.inputs if not tensor.is_constant], self._handles)
+        self._first = self._look(0)
         self._programs.clear()
+
+    def _look(self, first: int) -> Look:
+        """What decides how nodes go on from this one."""
+        return Look(self._read(first, len(self._nodes)), self._handles)
+
+    def _read(self, first: int, stop: int) -> list[TensorInfo]:
+        """What nodes read that they do not write and that is no constant."""
+        nodes = self._nodes[first:stop]
+        written = {tensor.index for node in nodes for tensor in node.outputs}
+        read = {t.index: t for node in nodes for t in node.inputs if t is not None and not t.is_constant}
+        return [tensor for index, tensor in read.items() if index not in written]
+
+    def _written(self, ctx: PartitionInvokeContext, first: int, stop: int) -> list[int]:
+        """What nodes write that others read."""
+        read = {t.index for node in self._nodes[stop:] for t in node.inputs if t is not None}
+        read |= {tensor.index for tensor in ctx.outputs}
+        written = dict.fromkeys(t.index for node in self._nodes[first:stop] for t in node.outputs if t.index >= 0)
+        return [index for index in written if index in read]
 
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """Run the steps that fit what there is, or make them."""
@@ -218,37 +286,68 @@ class LateKernel(DelegateKernel):
 
     def _step(self, ctx: PartitionInvokeContext, look: Look, first: int) -> Step:
         """Make the next step, for what is written now, as long as it can be."""
+        if len(look.steps) == MOST_STEPS:
+            look.steps.clear()
+        step = None if look.sizing is None else self._fitted(ctx, look, look.sizing)
+        if step is not None:
+            look.steps[look.key(ctx)] = step
+            return step
         self._made += 1
         supposed = ctx.suppose(first)
-        lowered = Lowered(states=self._states)
+        lowered = Lowered(states=self._states, counts={})
         stop, asked = first, set[int]()
         for node in supposed.nodes:
             if not _add(node, supposed, lowered):
                 break
             stop, asked = stop + 1, set(supposed.asked)
-        step = None
+            if lowered.counts:
+                break  # how large it is decides how nodes go on
         while step is None and stop > first:
-            step = self._compiled(ctx, supposed, lowered, first, stop)
+            step = self._compiled(ctx, look, supposed, lowered, first, stop)
             stop = first + (stop - first) // 2  # fewer, where kernels are missing: the next step begins there
         if step is None:
-            alone = self._nodes[first : first + 1]
-            step = Step(alone, first + 1, Look(alone[0].outputs, self._handles))
+            step = Step(self._nodes[first : first + 1], first + 1, self._after(look, first + 1))
         elif not asked <= {tensor.index for tensor in look.asked}:
             look.asked = [self._tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
             look.steps.clear()
         look.steps[look.key(ctx)] = step
+        nodes = slice(first, step.stop)
+        from gossamer.delegates.jit.sizing import Sizing
+
+        if step.program is not None and (look.sizing is None or look.sizing.nodes != nodes):
+            outputs = self._written(ctx, first, step.stop)
+            look.sizing = Sizing(self._jit, nodes, self._read(first, step.stop), look.asked, outputs)
+            look.sizing.fitting(ctx, self._arena)
+        return step
+
+    def _after(self, look: Look, stop: int) -> Look:
+        return look.after.get(stop) or look.after.setdefault(stop, self._look(stop))
+
+    def _fitted(self, ctx: PartitionInvokeContext, look: Look, sizing: Sizing) -> Step | None:
+        """The step that its nodes are for what is written now, of a program for other sizes, too."""
+        found = sizing.fitting(ctx, self._arena)
+        if found is None:
+            return None
+        shared, fit = found
+        if shared.program not in self._programs:
+            self._programs.append(shared.program)
+            self._made += 1
+        step = Step(self._nodes[sizing.nodes], sizing.nodes.stop, self._after(look, sizing.nodes.stop))
+        step.program, step.shared = shared.program, found
+        outputs = [(self._tensors[index], shape, None) for index, shape in zip(sizing.outputs, fit.shapes, strict=True)]
+        boundaries = [(one.tensor, one.base, size) for one, size in zip(shared.boundaries, fit.bytes, strict=True)]
+        self._bound(ctx, step, outputs, boundaries)
+        step.places = shared.places
         return step
 
     def _compiled(
-        self, ctx: PartitionInvokeContext, supposed: SupposedNodes, lowered: Lowered, first: int, stop: int
+        self, ctx: PartitionInvokeContext, look: Look, supposed: SupposedNodes, lowered: Lowered, first: int, stop: int
     ) -> Step | None:
         """A step of these nodes as one program; ``None`` if there are no kernels for them."""
         from gossamer.delegates.jit.compiling import compiled_of
 
-        read = {t.index for node in self._nodes[stop:] for t in node.inputs if t is not None}
-        crossing = {tensor.index for tensor in ctx.outputs}
-        written = {t.index: t for node in supposed.nodes[: stop - first] for t in node.outputs if t.index >= 0}
-        outputs = [tensor for index, tensor in written.items() if index in read or index in crossing]
+        written = {t.index: t for node in supposed.nodes[: stop - first] for t in node.outputs}
+        outputs = [written[index] for index in self._written(ctx, first, stop)]
         try:
             built, boundaries = compiled_of(lowered.finish(outputs), ctx.source, self._jit.target)
             program = self._jit.program(ctx, built.plan, built.constants.tobytes(), self._arena)
@@ -258,34 +357,56 @@ class LateKernel(DelegateKernel):
             self._jit.warn(str(error) if isinstance(error, CompileError) else f"{type(error).__name__}: {error}")
             return None
         self._programs.append(program)
-        step = Step(self._nodes[first:stop], stop, Look([], self._handles))
+        step = Step(self._nodes[first:stop], stop, self._after(look, stop))
         step.program = program
+        known = [
+            (self._tensors[one.index], one.shape, supposed.constant(one) if one.is_constant else None)
+            for one in outputs
+        ]
+        tensors = [one[:3] for one in boundaries if one.state is None and one.resource is None]
+        self._bound(ctx, step, known, tensors, lowered.counts or ())
         step.variables = Variables([(one.base, *one.resource) for one in boundaries if one.resource is not None])
-        inside: dict[int, Array] = {}
-        for output in outputs:
-            tensor = self._tensors[output.index]
-            step.shapes.append((tensor, output.shape))
-            if output.is_constant or 0 in output.shape:
-                empty = np.empty(output.shape, numpy_dtype(output.type))
-                constant = supposed.constant(output)
-                step.values.append((tensor, empty if constant is None else constant))
-            elif output.index not in crossing:
-                inside[output.index] = np.empty(output.shape, numpy_dtype(output.type))
-                step.values.append((tensor, inside[output.index]))
         for boundary in boundaries:
             if boundary.state is not None:
                 program.bind(boundary.base, boundary.state.ctypes.data)
-            elif boundary.resource is None:
-                number, base, size, *_ = boundary
-                step.boundaries.append((self._tensors[number], base, size, inside.get(number)))
-        step.places = [None] * len(step.boundaries)
         return step
+
+    def _bound(
+        self,
+        ctx: PartitionInvokeContext,
+        step: Step,
+        outputs: Iterable[tuple[TensorInfo, Shape, Array | None]],
+        boundaries: Iterable[tuple[int, str, int]],
+        counts: Container[int] = (),
+    ) -> None:
+        """Say what a step writes, with the values of what is known, and what its program reads and writes. ``counts``:
+        what has some of its rows."""
+        crossing = {tensor.index for tensor in ctx.outputs}
+        inside: dict[int, Array] = {}
+        for tensor, shape, constant in outputs:
+            if tensor.index in counts:
+                rows = inside[tensor.index] = np.empty(shape, numpy_dtype(tensor.type))
+                number = inside[COUNTS + tensor.index] = np.zeros(1, np.int64)
+                step.counted.append(Counted(tensor, rows, number, tensor.index in crossing))
+                continue
+            step.shapes.append((tensor, shape))
+            if constant is not None or 0 in shape:
+                step.values.append(
+                    (tensor, np.empty(shape, numpy_dtype(tensor.type)) if constant is None else constant)
+                )
+            elif tensor.index not in crossing:
+                inside[tensor.index] = np.empty(shape, numpy_dtype(tensor.type))
+                step.values.append((tensor, inside[tensor.index]))
+        step.boundaries = [
+            (self._tensors[number % COUNTS], base, size, inside.get(number)) for number, base, size in boundaries
+        ]
+        step.places = [None] * len(step.boundaries)
 
     def _again(self, ctx: PartitionInvokeContext) -> Callable[[], object] | None:
         """See `DelegateKernel.again`: the steps of the last run, as long as what they were made for stays."""
         if any(tensor.is_variable for tensor in ctx.inputs):
             return None
-        stages: list[tuple[list[tuple[Array, bytes]], Callable[[], object]]] = []
+        stages: list[tuple[list[tuple[Array, bytes]], Callable[[], object], list[Counted]]] = []
         look = self._first
         for step in self.steps:
             enter = None if step.program is None else step.program.again(self._jit.num_threads)
@@ -294,25 +415,36 @@ class LateKernel(DelegateKernel):
             if enter is None or look is None:
                 return None
             values = [ctx.value(tensor) for tensor in look.asked]
-            stages.append(([(value, value.tobytes()) for value in values], enter))
+            stages.append(([(value, value.tobytes()) for value in values], enter, step.counted))
             look = step.after
 
         def again() -> bool:
-            for looks, enter in stages:
+            for looks, enter, counted in stages:
                 for value, before in looks:
                     if value.tobytes() != before:
                         return True
                 if enter():
                     return True
+                for one in counted:
+                    if one.again():
+                        return True
             return False
 
-        return again if len(stages) > 1 or stages[0][0] else stages[0][1]
+        (looks, enter, counted), *others = stages
+        if others or looks or len(counted) > 1:
+            return again
+        return _entered(enter, counted[0].again) if counted else enter
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
         self.again = self._first = None
         self.steps = []
         self._programs.clear()
+
+
+def _entered(enter: Callable[[], object], again: Callable[[], bool]) -> Callable[[], object]:
+    """One after the other, in the least time; a truth if one of them returns one."""
+    return lambda: enter() or again()
 
 
 def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:

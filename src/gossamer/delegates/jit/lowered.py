@@ -20,6 +20,9 @@ MOST_CALLED, MOST_AGAIN = 100_000, 1_000
 """Nodes that are lowered because others call their subgraphs: in all, and for one node of subgraphs called before."""
 
 
+COUNTS = 1 << 33
+"""Numbers from here on are, among the outputs of a graph, not of tensors but of how many rows these have."""
+
 STATES = 1 << 32
 """Numbers from here on are, among the inputs of a graph, not of tensors but of what operators keep."""
 
@@ -62,6 +65,8 @@ class Lowered:
     another one, and all inputs are known. ``cut``: by id, buffers that are computed elsewhere, and the inputs that they
     become.
     ``is_running``: the nodes are about to run, so the shapes of their inputs are known, whatever decided them.
+    ``counts``: of outputs of which only the run tells how many rows they have, where that is; ``None`` if nobody waits
+    for it.
     ``states``: what operators keep, by number, where there are other graphs of the same nodes, which go on with it.
     """
 
@@ -74,6 +79,7 @@ class Lowered:
     calls: Calls = field(default_factory=Calls)
     cut: dict[int, Buffer] = field(default_factory=dict)
     is_running: bool = False
+    counts: dict[int, View] | None = None
     states: dict[int, Array] | None = None
 
     def value(self, tensor: TensorInfo, array: Array | Later | None) -> View:
@@ -145,6 +151,9 @@ class Lowered:
             else:
                 buffer = instead[id(view.buffer)] = Buffer(view.buffer.shape, view.type, tensor.index)
             computed[tensor.index] = buffer
+        for index, number in (self.counts or {}).items():
+            if index in computed:
+                computed[COUNTS + index] = instead[id(number.buffer)] = Buffer((1,), number.type, COUNTS + index)
         graph = self.graph.copied(instead)
         graph.outputs = computed
         for view, buffer in copies:

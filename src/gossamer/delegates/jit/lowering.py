@@ -271,6 +271,24 @@ class GraphLowering(Lowering):
             )
         self._lowered.values[tensor.index] = view
 
+    def counted(self, view: View, number: View, position: int = 0) -> None:
+        tensor = self.outputs[position]
+        if not tensor.is_dynamic:
+            self.result(view.slice(0, 0, tensor.shape[0]), position)
+            return
+        if self._lowered.counts is None or tensor.index < 0:
+            self.refuse(_unknown_shape(tensor))
+        self.result(view, position)
+        self._lowered.counts[tensor.index] = number
+
+    def sized(
+        self, kind: str, *operands: View, results: Sequence[tuple[Sequence[int], TensorType]], **settings: Any
+    ) -> tuple[View, ...]:
+        y, *others = (self.empty(shape, type) for shape, type in (*results, ((1,), TensorType.INT64)))
+        kernel = Kernel(kind, list(operands), y, settings or None, also=tuple(others), origin=(self._origin,))
+        self._graph.kernels.append(kernel)
+        return (y, *others)
+
     def stretch(self, stretch: Stretch, position: int = 0) -> None:
         tensor = self.outputs[position]
         if self._lowered.subgraph is None:  # where a partition may end behind it

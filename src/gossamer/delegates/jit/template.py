@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.codegen.build import Drawn, Emitted, draw, passes_of
-from gossamer.codegen.commands.opened import OpenCommands
+from gossamer.codegen.build import Drawn, Emitted, Passes, draw, passes_of, without
+from gossamer.codegen.commands import NotAtHand
+from gossamer.codegen.commands.opened import Fitting, OpenCommands
 from gossamer.codegen.graph import Kernel, KernelGraph
-from gossamer.delegates.delegate import Partition
+from gossamer.delegates.delegate import Partition, ResizedNodes
 from gossamer.delegates.jit.compiling import Boundary, at_hand_for, boundaries_of
 from gossamer.delegates.jit.parts import lowered_of
 from gossamer.dtypes import numpy_dtype
@@ -53,9 +55,10 @@ UNFIT = (ZeroDivisionError, TypeError, GossamerError)
 class Template:
     """The graph of a partition with sizes left open, and its commands, if that can be."""
 
-    def __init__(self, partition: Partition, seen: Sequence[Shapes], target: Target) -> None:
-        """``seen``: the shapes so far, of the same ranks, of which the last is the one to plan for. Open are those
-        sizes that have changed; those that have always been the same as another are that one.
+    def __init__(self, copies_for: Callable[[Shapes], ResizedNodes], seen: Sequence[Shapes], target: Target) -> None:
+        """``copies_for``: copies of nodes, prepared for shapes. ``seen``: the shapes so far, of the same ranks; the
+        last is the one to plan for. Open are those sizes that have changed; those that have always been the same as
+        another are that one.
 
         Raises `TypeError`, or what the operator makes of it, where somebody needs to know an open size.
         """
@@ -72,7 +75,7 @@ class Template:
             tensor: tuple([opened.get(told[tensor, axis], size) for axis, size in enumerate(shape)])
             for tensor, shape in now.items()
         }
-        copies = partition.copies(shapes)
+        copies = copies_for(shapes)
         graph = lowered_of(copies.nodes).finish(copies.outputs)
         if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
             raise TypeError("what operators keep is theirs")
@@ -83,16 +86,18 @@ class Template:
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
         self._ranks = {tensor: len(shape) for tensor, shape in now.items()}
         shapes_out = [tensor.shape for tensor in copies.outputs]
-        drawn = draw(graph, passes_of(target))
-        self._drawn = Filled(drawn, shapes_out), sizes
+        passes = passes_of(target)
         self.closed = ""
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
+        self._ends = boundaries_of(graph), shapes_out
         try:
-            self._commands = OpenCommands(drawn, target, sizes, at_hand_for(target))
-            self._around = _Recipe((boundaries_of(graph), shapes_out, self._commands.late), sizes)
+            drawn, self._commands = _opened(graph, passes, target, sizes)
+            self._around = _Recipe((*self._ends, self._commands.late), sizes)
         except Exception as error:  # as in `Templates`
+            drawn = draw(graph, passes)
             self.closed = f"{type(error).__name__}: {error}"
+        self._drawn = Filled(drawn, shapes_out), sizes
         self._holds = sizes.holds()
 
     def sizes(self, shapes: Shapes) -> list[int] | None:
@@ -118,6 +123,16 @@ class Template:
             return None
         return filled
 
+    def fitted(self, sizes: Sequence[int], model: tuple[int, int] | None) -> Fitted | None:
+        """The program for these sizes as one that can be made that for others; ``None`` where that cannot be."""
+        if self._commands is None:
+            return None
+        try:
+            return Fitted(self._commands.fitting(sizes, model), *self._ends, self._drawn[1])
+        except Exception as error:  # as in `opened`
+            self.closed = f"{type(error).__name__}: {error}"
+            return None
+
     @cached_property
     def _graph(self) -> _Recipe:
         """Of the graph, which hardly anybody needs who has its commands."""
@@ -140,6 +155,55 @@ class Template:
             self.closed, self._commands = f"{type(error).__name__}: {error}", None
             return None
         return Opened(emitted, boundaries, shapes)
+
+
+def _opened(graph: KernelGraph, passes: Passes, target: Target, sizes: Sizes) -> tuple[Drawn, OpenCommands]:
+    """A graph that has had its passes, fewer if kernels are missing, and its commands."""
+    drawn = draw(graph.copied(), passes)
+    try:
+        return drawn, OpenCommands(drawn, target, sizes, at_hand_for(target))
+    except NotAtHand as missing:
+        fewer = without(passes, missing.kind)
+        if fewer == passes:
+            raise
+    return _opened(graph, fewer, target, sizes)
+
+
+class Fit(NamedTuple):
+    """What a program needs for some sizes: words for the places of `Fitted`, the bytes of what it reads and writes, and
+    the shapes of the outputs."""
+
+    words: list[int]
+    bytes: list[int]
+    shapes: list[Shape]
+
+
+class Fitted:
+    """A program whose words are worked out for sizes, where nothing else of it depends on them.
+
+    ``emitted`` is it for some sizes, ``at`` are the words that are others for others.
+    """
+
+    def __init__(self, fitting: Fitting, boundaries: Sequence[Boundary], shapes: Sequence[Shape], sizes: Sizes) -> None:
+        self.emitted, self.at, numbers, decided = fitting
+        self.boundaries = boundaries
+        self._ranks = list(accumulate([len(shape) for shape in shapes], initial=0))
+        ends = [*(one.bytes for one in boundaries), *(size for shape in shapes for size in shape)]
+        # What is known is a variable here, too: the same list serves for all.
+        self._numbers = sizes.numbers([*numbers, *ends])
+        self._holds = sizes.holds(decided)
+
+    def fit(self, sizes: Sequence[int]) -> Fit | None:
+        """What is to be written for these sizes; ``None`` if for them the program is another one."""
+        try:
+            if not self._holds(*sizes):
+                return None
+        except ZeroDivisionError:
+            return None
+        numbers = self._numbers(*sizes)
+        first, ends = len(self.at), len(self.at) + len(self.boundaries)
+        shapes = [tuple(numbers[ends + begin : ends + end]) for begin, end in pairwise(self._ranks)]
+        return Fit(numbers[:first], numbers[first:ends], shapes)
 
 
 MOST_SEEN = 8
@@ -185,7 +249,7 @@ class Templates:
             return None
         self._left -= 1
         try:
-            template = Template(partition, [*seen, shapes], target)
+            template = Template(partition.copies, [*seen, shapes], target)
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None

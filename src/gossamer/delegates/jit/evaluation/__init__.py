@@ -127,6 +127,10 @@ class _Memory:
         if kernel.kind in ("push", "put", "scatter"):
             operands.append(self.array(y))
         result = KINDS[kernel.kind](kernel, *operands)
+        if kernel.also:
+            result, *others = result
+            for view, value in zip(kernel.also, others, strict=True):
+                self.array(view)[...] = value
         if is_map or kernel.epilogue != IDENTITY:
             result = self._finished(kernel, result)
         if id(y.buffer) not in self._bytes and y.is_whole and result.shape == y.shape:

@@ -24,8 +24,11 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.ops._boxes import overlaps
 from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
+from gossamer.ops._distinct import distinct
+from gossamer.ops._embedding import combined
 from gossamer.ops._fixed_point import count_leading_zeros, inverse_sqrt_multiplier
 from gossamer.ops._gemm import integer_matmul
+from gossamer.ops._layout import add_at
 from gossamer.ops._qd8 import HEADER, ZERO_POINT
 from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, threefry
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, round_half_away, rounding_divide_by_pot
@@ -529,6 +532,40 @@ def _softmax16(kernel: Kernel, x: Array, scale: Array, exponentials: Array, reci
     return np.clip(rounding_shift_up(levels * inverse, 31 - headroom), 0, 32767).astype(np.int16)
 
 
+# As many as there are: what is behind them is never read
+
+
+def _where(kernel: Kernel, x: Array) -> tuple[Array, int]:
+    found = np.array(x.reshape(kernel.settings["sizes"]).nonzero(), np.int64).T
+    return _filled(kernel, found), len(found)
+
+
+def _unique(kernel: Kernel, x: Array) -> tuple[Array, Array, int]:
+    values, indices = distinct(x)
+    return _filled(kernel, values), indices, len(values)
+
+
+def _segments(kernel: Kernel, x: Array, ids: Array) -> tuple[Array, int]:
+    if ids[0] != 0 or not np.isin(np.diff(ids.astype(np.int64)), (0, 1)).all():
+        raise Fault
+    sums = np.zeros((int(ids[-1]) + 1, *x.shape[1:]), x.dtype)
+    add_at(sums, ids, x)
+    return _filled(kernel, sums), len(sums)
+
+
+def _embed(kernel: Kernel, ids: Array, places: Array, weights: Array, table: Array) -> Array:
+    rows = kernel.y.shape[0]
+    if not ((ids >= 0) & (ids < len(table)) & (places >= 0) & (places < rows)).all():
+        raise Fault
+    return combined(ids, places, weights, table, rows, kernel.settings["combiner"])
+
+
+def _filled(kernel: Kernel, rows: Array) -> Array:
+    y = np.zeros(kernel.y.shape, rows.dtype)
+    y[: len(rows)] = rows
+    return y
+
+
 # Boxes, and random numbers
 
 
@@ -569,7 +606,7 @@ def _random(kernel: Kernel, state: Array) -> Array:
     return words.reshape(-1)[:size].reshape(kernel.y.shape)
 
 
-KINDS: dict[str, Callable[..., Array]] = {
+KINDS: dict[str, Callable[..., Any]] = {
     "arg_reduce": _arg_reduce,
     "bitcast": _bitcast,
     "contract": _contract,
@@ -608,6 +645,10 @@ KINDS: dict[str, Callable[..., Array]] = {
     "softmax16": _softmax16,
     "suppress": _suppress,
     "topk": _topk,
+    "embed": _embed,
+    "segments": _segments,
+    "unique": _unique,
+    "where": _where,
     "window": _window,
 }
 """Every kind that operators ask for, by name. `push`, `put` and `scatter` are given what they write to as a last

@@ -1,0 +1,154 @@
+"""Steps of the same nodes at whatever sizes: a program that they have in common, and what makes it that of each.
+
+Where shapes come out of values, they are hardly ever the same for long. So from the third on, sizes are left open
+(`gossamer.delegates.jit.template`): those of what nodes read, and the integers that decide shapes. A program that is
+fitted to others takes some words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.codegen.library import ensure
+from gossamer.delegates.delegate import PartitionInvokeContext, ResizedNodes
+from gossamer.delegates.jit.compiling import range_of
+from gossamer.delegates.jit.template import FEWEST_SEEN, FIRST_TRIED, MOST_SEEN, Fit, Fitted, Opened, Template
+from gossamer.dtypes import numpy_dtype
+from gossamer.ops.op_def import Shape, TensorInfo
+from gossamer.programs.library import kernel_library
+from gossamer.programs.program import Program
+from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open
+
+if TYPE_CHECKING:
+    from gossamer.delegates.jit.delegate import Arena, JitDelegate
+
+INTEGERS = (TensorType.INT32, TensorType.INT64)
+
+MOST_FITTED = 16
+"""Programs of a template, which differ in what is decided by sizes."""
+
+Numbers = Mapping[int, Shape]
+"""By index, the shapes of tensors; by what it is inverted, the integers in one."""
+
+
+class Shared:
+    """A program that is one for several steps. ``places``: to what it is bound, for each of its ``boundaries``."""
+
+    def __init__(self, program: Program, fitted: Fitted | Opened, fit: Fit) -> None:
+        self.program = program
+        self.boundaries = fitted.boundaries
+        self.places: list[NDArray[Any] | None] = [None] * len(fitted.boundaries)
+        self.fitted = fitted if isinstance(fitted, Fitted) else None
+        self._fit = fit
+
+    def enter(self, fit: Fit) -> bool:
+        """Make it that of a step; whether it was not."""
+        if self._fit is fit or self.fitted is None:
+            return False
+        self.program.write(self.fitted.at, fit.words)
+        self._fit = fit
+        return True
+
+
+class _Known(NamedTuple):
+    template: Template
+    shared: list[Shared]
+
+
+class Sizing:
+    """What steps of the same nodes have in common. ``read``: what these read and do not write, less what is stored;
+    ``asked``: those of it whose integers decide shapes."""
+
+    def __init__(
+        self,
+        jit: JitDelegate,
+        nodes: slice,
+        read: Sequence[TensorInfo],
+        asked: Sequence[TensorInfo],
+        outputs: list[int],
+    ) -> None:
+        self.nodes = nodes
+        self.outputs = outputs
+        self._jit = jit
+        self._asked = {tensor.index: (tensor, tensor.shape) for tensor in asked}
+        self._read = [tensor for tensor in read if tensor.index not in self._asked]
+        self._seen: list[Numbers] = []
+        self._known: list[_Known] = []
+        self._left = FIRST_TRIED if all(tensor.type in INTEGERS for tensor in asked) else 0
+        self.failure = ""
+        """Why there is no program for several sizes, if that has been tried."""
+
+    def fitting(self, ctx: PartitionInvokeContext, arena: Arena) -> tuple[Shared, Fit] | None:
+        """The program for what there is now, and how it is fitted to that; ``None`` if there is none."""
+        numbers = self._numbers(ctx)
+        if numbers is None:
+            return None
+        for known in self._known:
+            sizes = known.template.sizes(numbers)
+            if sizes is not None:
+                return self._shared(ctx, known, sizes, arena)
+        ranks = [len(one) for one in numbers.values()]
+        seen = [one for one in self._seen if [len(shape) for shape in one.values()] == ranks]
+        self._seen = [*self._seen[1 - MOST_SEEN :], numbers]
+        if len(seen) + 1 < FEWEST_SEEN or self._left < 1 or any(0 in one for one in numbers.values()):
+            return None
+        self._left -= 1
+        try:
+            template = Template(lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target)
+        except Exception as error:  # somebody needs a size, whatever they make of that
+            self.failure, self._left = f"{type(error).__name__}: {error}", 0
+            return None
+        self._known.insert(0, _Known(template, []))
+        sizes = template.sizes(numbers)
+        return None if sizes is None else self._shared(ctx, self._known[0], sizes, arena)
+
+    def _numbers(self, ctx: PartitionInvokeContext) -> Numbers | None:
+        numbers: dict[int, Shape] = {tensor.index: tensor.shape for tensor in self._read}
+        for index, (tensor, shape) in self._asked.items():
+            if tensor.shape != shape:
+                return None
+            numbers[~index] = tuple(ctx.value(tensor).reshape(-1).tolist())
+        return numbers
+
+    def _copies(self, ctx: PartitionInvokeContext, numbers: Numbers) -> ResizedNodes:
+        values = {
+            index: np.array(numbers[~index], object if is_open(numbers[~index]) else numpy_dtype(tensor.type)).reshape(
+                shape
+            )
+            for index, (tensor, shape) in self._asked.items()
+        }
+        shapes = {index: shape for index, shape in numbers.items() if index >= 0}
+        return ctx.opened(self.nodes, shapes, values, self.outputs)
+
+    def _shared(
+        self, ctx: PartitionInvokeContext, known: _Known, sizes: Sequence[int], arena: Arena
+    ) -> tuple[Shared, Fit] | None:
+        for shared in known.shared:
+            fit = None if shared.fitted is None else shared.fitted.fit(sizes)
+            if fit is not None:
+                return shared, fit
+        model, fitted = range_of(ctx.source), None
+        if len(known.shared) < MOST_FITTED:
+            fitted = known.template.fitted(sizes, model)
+        made = fitted or known.template.opened(sizes, model)
+        if made is None:
+            self.failure = known.template.closed
+            return None
+        if kernel_library(self._jit.target).missing(made.emitted.specs):
+            ensure(made.emitted.specs.values(), self._jit.target)
+        if isinstance(made, Opened):
+            fit = Fit([], [one.bytes for one in made.boundaries], made.shapes)
+        else:
+            fit = made.fit(sizes)
+        if fit is None:
+            return None
+        program = self._jit.program(ctx, made.emitted.plan, made.emitted.constants.tobytes(), arena)
+        shared = Shared(program, made, fit)
+        if fitted is not None:
+            known.shared.insert(0, shared)
+        return shared, fit
