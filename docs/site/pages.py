@@ -96,7 +96,7 @@ def _paragraphs(text: str | None) -> Iterator[str]:
 
 def operator_pages(source: str, table: str) -> Pages:
     """A page for each operator. ``source``: where its file can be read; ``table``: the page on all operators."""
-    rows = {row.split()[1]: [cell.strip() for cell in row.strip(" |").split(" | ")] for row in _rows(table)}
+    rows = {row.split()[1]: [cell.strip() for cell in row.strip()[2:-2].split(" | ")] for row in _rows(table)}
     return {f"operators/{page_name(op)}.md": operator_page(op, rows.get(op.name), source) for op in all_ops()}
 
 

@@ -181,6 +181,8 @@ class Product:
             scratch_thread=scratch_bytes,
             groups=min(groups, tiles),
             most_groups=tiles,
+            next_tiles=0,
+            next_stride=0,
         )
         run(driver, arguments, threads)
 

@@ -83,9 +83,10 @@ class Sequence:
         return (self.time, self.batch, size) if self.time_major else (self.batch, self.time, size)
 
     def check(self, *results: int) -> None:
-        """Where states are quantized, a difference in the last bit may become one of a level."""
+        """Where states are quantized, a difference in the last bit may become one of a level; where none limits them,
+        it grows with every turn."""
         self.make.io(tuple(self.fed), results)
-        within = 1e-5 if self.hybrid is None else 0.02
+        within = 3e-5 if self.hybrid is None else 0.02
         model = self.make.model()
         wanted = reference(model)
         wanted.allocate_tensors()

@@ -726,7 +726,7 @@ class Bf16Contraction(Contraction):
         rows, taps = Bf16Rows(self._isa), build.table(self.offsets)
         words: dict[str, Word] = {"depth": self.depth, "taps": len(self.offsets), "tap_offsets": taps}
         build.command(
-            ContractGroups(build.target.name),
+            ContractGroups(build.target.name, many=False),
             barrier=barrier,
             **self.geometry(overlapping=False),
             **self.groups(rows, words, self.row, BF16_BYTES),
@@ -751,7 +751,7 @@ class Bf16Contraction(Contraction):
         return build.table(
             GROUP_PANEL.words(
                 kernel=build.kernel(self._gemm(self.mr, nv, is_last)),
-                last_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
+                smaller_kernel=build.kernel(self._gemm(self.rest or self.mr, nv, is_last)),
                 shape=build.block(Gemm.arguments, **words),
             )
         )

@@ -109,6 +109,7 @@ class InnerProducts(ByteContraction):
             ragged_panel=self._panel(self.panels.rest_nv, True) if self.panels.rest_nv else 0,
             input=build.kernel(rows),
             **groups,
+            **dict.fromkeys(("next_tiles", "next_stride"), 0),
         )
 
     def _panel(self, nv: int, is_last: bool) -> Address:

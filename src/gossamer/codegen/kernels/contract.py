@@ -512,19 +512,23 @@ class ContractGroups(KernelSpec):
     ``void input(ptr a, ptr rows, ptr input_shape, i64 count)`` makes rows of ``row_bytes`` bytes that follow each other
     in ``scratch``, of the ``columns`` pixels of a row; every thread has ``scratch_thread`` bytes there. There are
     ``groups`` groups, or up to ``most_groups`` (see `Groups`). ``panel`` (`GROUP_PANEL`) makes the whole panels,
-    ``ragged_panel`` (null: there is none) the last one. Kernels make many tiles of a row
-    (`gossamer.codegen.kernels.inner_products.InnerProductGemm`), which fetch the next panel. Threads share groups x
-    panels.
+    ``ragged_panel`` (null: there is none) the last one. Kernels make ``many`` tiles of a row
+    (`gossamer.codegen.kernels.inner_products.InnerProductGemm`), which fetch the next panel; or one, whose ``next`` is
+    that panel plus ``next_stride`` for each of ``next_tiles`` tiles, a power of 2, which so fetch all of it, and the
+    tiles behind them again. Threads share groups x panels.
     """
+
+    many: bool = True
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         _GEOMETRY,
-        "*panel *ragged_panel *input *input_shape columns row_bytes *scratch scratch_thread groups most_groups",
+        "*panel *ragged_panel *input *input_shape columns row_bytes *scratch scratch_thread groups most_groups "
+        "next_tiles next_stride",
     )
 
     @property
     def parts(self) -> tuple[str, ...]:
-        return ("x8", "contract", "groups")
+        return ("x8", "contract", "groups", "" if self.many else "single")
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
@@ -572,21 +576,29 @@ class ContractGroups(KernelSpec):
                 a = f.offset(rows, before * tile_bytes - first_column * g.row_bytes)
                 c, residual = f.offset(row.c, in_c), f.offset(row.residual, in_residual)
 
-                def call(kernel: Value, start: Value, stop: Value, column: Value) -> None:
-                    with f.when(f.compare("slt", start, stop)):
-                        f.call(
-                            kernel,
-                            f.offset(a, column * g.row_bytes),
-                            weights,
-                            bias,
-                            f.offset(c, column * g.c_column),
-                            f.offset(residual, column * g.residual_column),
-                            f.offset(weights, g.panel_bytes),
-                            panel.shape,
-                            before + (start - begin),
-                            stop - start,
-                        )
+                def call(kernel: Value, column: Value, following: Value, *tiles: Value) -> None:
+                    f.call(
+                        kernel,
+                        f.offset(a, column * g.row_bytes),
+                        weights,
+                        bias,
+                        f.offset(c, column * g.c_column),
+                        f.offset(residual, column * g.residual_column),
+                        following,
+                        panel.shape,
+                        *tiles,
+                    )
 
-                call(panel.kernel, begin, middle, first_column)
-                call(panel.smaller_kernel, middle, end, _column(f, g, middle))
+                for kernel, start, stop in (
+                    (panel.kernel, begin, middle),
+                    (panel.smaller_kernel, middle, end),
+                ):
+                    number, following = before + (start - begin), f.offset(weights, g.panel_bytes)
+                    if self.many:
+                        with f.when(f.compare("slt", start, stop)):
+                            call(kernel, _column(f, g, start), following, number, stop - start)
+                    else:
+                        with f.loop(start, stop) as loop:
+                            line = (number + (loop.index - start)) & (g.next_tiles - 1)
+                            call(kernel, _column(f, g, loop.index), f.offset(following, line * g.next_stride))
         return module.text()
