@@ -289,3 +289,28 @@ def test_ids_that_are_none_are_told_as_ever() -> None:
             run(interpreter, *given[0])
             with pytest.raises(RuntimeError, match="segment_ids must start at 0 and rise by 0 or 1"):
                 run(interpreter, X[:6, :2], np.int32(ids))
+
+
+def test_what_is_not_at_hand_falls_into_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between these lies memory that has room for all sizes that the program serves."""
+    make = ModelMaker()
+    mask, places = make.tensor((30,), TensorType.BOOL), make.tensor((1, 1), LONG)
+    make.op("WHERE", [mask], [places])
+    values = [make.tensor((1, 1)) for _ in range(4)]
+    make.op("CAST", [places], [values[0]])
+    make.op("COS", [values[0]], [values[1]])
+    make.op("SQUARED_DIFFERENCE", [values[1], values[0]], [values[2]])
+    make.op("SUB", [values[2], values[0]], [values[3]])
+    make.io([mask], [values[3]])
+    monkeypatch.setattr(template, "at_hand_for", lambda target: lambda name: "cos" not in name or "sub" not in name)
+    interpreter, programs = prepared(make.model()), dict[int, Shared]()
+    for turn, count in enumerate([5, 9, 3, 30, 1, 17, 8, 29, 2]):
+        (found,) = run(interpreter, mask_of(count, turn))
+        x = np.argwhere(mask_of(count, turn)).astype(np.float32)
+        np.testing.assert_allclose(found, (np.cos(x) - x) ** 2 - x, rtol=1e-5)
+        if turn > 2 and count > 1:
+            shared = last_shared(interpreter)
+            programs[id(shared)] = shared
+            assert len(shared.program.plan.kernels) > 1
+    assert all(shared.fitted is not None for shared in programs.values())
+    assert len(programs) <= 2

@@ -10,7 +10,7 @@ import pytest
 
 from gossamer import Interpreter, InvokeError
 from gossamer.delegates.jit.late import LateKernel
-from gossamer.schema import CallOnceOptions, GatherOptions, TensorType, VarHandleOptions
+from gossamer.schema import CallOnceOptions, GatherOptions, ReducerOptions, TensorType, VarHandleOptions
 from tests.delegates.jit.running import machine_code, reference
 from tests.ops.variables import accumulator
 from tests.runtime.graphs import ModelMaker
@@ -171,3 +171,33 @@ def test_a_variable_that_is_declared_as_a_scalar_has_a_program_for_each_of_its_s
             np.testing.assert_array_equal(interpreter.get_tensor(y), value + count)
             assert [len(step.nodes) for step in late.steps if step.program is not None] == [3]
         assert late.again is not None
+
+
+def test_what_is_found_in_the_data_is_added_to_a_variable() -> None:
+    """How many there are is another number each time; the variable is the same, until it has another shape."""
+    make = ModelMaker()
+    x, handle = make.tensor((6,)), make.tensor((1,), TensorType.RESOURCE)
+    places, found, y = make.tensor((1, 1), TensorType.INT64), make.tensor((1, 1)), make.tensor(())
+    total, before = make.tensor(()), make.tensor(())
+    make.op("VAR_HANDLE", [], [handle], VarHandleOptions(shared_name="total"))
+    make.op("READ_VARIABLE", [handle], [before])
+    make.op("WHERE", [x], [places])
+    make.op("GATHER", [x, places], [found], GatherOptions())
+    make.op("SUM", [found, make.constant([0, 1], np.int32, TensorType.INT32)], [total], ReducerOptions())
+    make.op("ADD", [before, total], [y])
+    make.op("ASSIGN_VARIABLE", [handle, y], [])
+    make.io([x], [y, found])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    (late,) = [one for one in interpreter.delegate_kernels() if isinstance(one, LateKernel)]
+    for expected in (np.float32([1, 2]), np.float32([[5]])):
+        variables_of(interpreter)[0] = expected.copy()
+        for count in (3, 1, 5, 2, 6, 0, 4, 4, 3):
+            value = (np.arange(6) < count).astype(np.float32) * 2
+            interpreter.set_tensor(x, value)
+            interpreter.invoke()
+            expected = expected + 2 * count
+            np.testing.assert_array_equal(interpreter.get_tensor(y), expected)
+            np.testing.assert_array_equal(variables_of(interpreter)[0], expected)
+            np.testing.assert_array_equal(interpreter.get_tensor(found), value[:count, None])
+            assert [len(step.nodes) for step in late.steps if step.program is not None] == [2, 4]
