@@ -282,6 +282,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         known = self.tensors.get(tensor.index)
         if known is None:
             raise InvokeError(f'tensor {tensor.index} "{tensor.name}" is not in this partition')
+        if tensor.index in self._in_place:
+            known = self._outer(tensor)
         known.make_readable()
         return known.array()
 
@@ -320,6 +322,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
         if ctx is None or ctx.generation != member.generation:
             ctx = self._contexts[member.index] = NodeInvokeContext(self, member)
         self.resized = False
+        for number in self._in_place.intersection(member.inputs):
+            self._locals[number].assign(self._subgraph.tensors[number].array())
         self._in_place.difference_update(member.outputs)
         if recorder is not None:
             recorder.begin(self._subgraph, member)

@@ -314,3 +314,27 @@ def test_what_is_not_at_hand_falls_into_parts(monkeypatch: pytest.MonkeyPatch) -
             assert len(shared.program.plan.kernels) > 1
     assert all(shared.fitted is not None for shared in programs.values())
     assert len(programs) <= 2
+
+
+def test_what_others_count_is_an_output_and_read_behind() -> None:
+    """A program writes it where it is an output; what reads it then finds it there, nodes that run alone, too."""
+    make = ModelMaker()
+    mask, places, moved = make.tensor((30,), TensorType.BOOL), make.tensor((1, 1), LONG), make.tensor((1, 1), LONG)
+    by, rows = make.tensor((1,), LONG), make.tensor((1, 1))
+    make.op("WHERE", [mask], [places])
+    make.op("ADD", [places, by], [moved])
+    make.op("GATHER", [make.constant(np.arange(30), np.float32, FLOAT), moved], [rows], GatherOptions())
+    make.io([mask, by], [places, rows])
+    interpreter = prepared(make.model())
+    for turn, count in enumerate([5, 9, 3, 30, 1, 0, 17, 17, 17]):
+        mask_now = mask_of(count, turn)
+        found, read = run(interpreter, mask_now, np.int64([0]))
+        np.testing.assert_array_equal(found, np.argwhere(mask_now))
+        np.testing.assert_array_equal(read, found)
+        assert [len(step.nodes) for step in late_kernel(interpreter).steps if step.program is not None] == [1, 2]
+    assert late_kernel(interpreter).again is not None
+    with pytest.raises(RuntimeError, match="out of range"):
+        run(interpreter, mask_of(17, 3), np.int64([25]))
+    for count in (17, 4):
+        found, read = run(interpreter, mask_of(count, 9), np.int64([0]))
+        np.testing.assert_array_equal(read, found)
