@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.graph import KernelGraph, same
 from gossamer.codegen.passes import copies
 from gossamer.schema import TensorType
 from gossamer.views import Buffer, View
@@ -40,7 +40,51 @@ def test_what_cannot_is_copied_once() -> None:
     copied = graph.kernels[0].y
     assert copied.shape == (6, 4)
     assert copied.is_dense
-    assert graph.kernels[1].operands == graph.kernels[2].operands == [copied]
+    assert all(same(kernel.operands[0], copied) for kernel in graph.kernels[1:3])
+
+
+def test_what_repeats_is_copied_once() -> None:
+    graph = KernelGraph()
+    x = Buffer((4, 1, 2), F32, 0).view()
+    graph.add(
+        "map", [x.slice(2, 1, 1).permute((2, 1, 0)).broadcast((9, 5, 4))], (9, 5, 4), F32, epilogue=("neg", 0), arity=1
+    )
+    assert kinds(graph) == ["copy", "map"]
+    copy, map = graph.kernels
+    assert copy.y.shape == (1, 1, 4)
+    assert map.operands[0].strides == (0, 0, 1)
+
+
+def summed(graph: KernelGraph, x: View, y: View) -> View:
+    """A quantized sum."""
+    numbers = Buffer((7,), TensorType.INT32, -1, np.zeros(7, np.int32)).view()
+    return graph.add("map", [x, y, numbers], x.shape, TensorType.INT8, epilogue=("qadd", 0, 1, 2), arity=1)
+
+
+def test_short_rows_of_bytes_are_joined() -> None:
+    graph = KernelGraph()
+    x = Buffer((30, 30, 3), TensorType.INT8, 0).view()
+    even, odd = x.slice(1, 0, 15, 2), x.slice(1, 1, 15, 2)
+    summed(graph, even, odd)
+    summed(graph, odd, even)
+    assert kinds(graph) == ["copy", "copy", "map", "map"]
+    assert all(view.is_dense for kernel in graph.kernels[2:] for view in kernel.operands)
+
+
+def test_factors_of_short_rows_are_repeated() -> None:
+    graph = KernelGraph()
+    x = Buffer((4, 64, 8), TensorType.INT8, 0).view()
+    summed(graph, x, Buffer((64, 1), TensorType.INT8, 1).view().broadcast((4, 64, 8)))
+    assert kinds(graph) == ["copy", "map"]
+    copy, map = graph.kernels
+    assert copy.y.shape == (1, 64, 8)
+    assert map.operands[1].strides == (0, 8, 1)
+
+
+def test_short_rows_of_floats_stay() -> None:
+    graph = KernelGraph()
+    negated(graph, Buffer((30, 30, 3), F32, 0).view().slice(1, 0, 15, 2))
+    assert kinds(graph) == ["map"]
 
 
 def test_what_changes_is_copied_again() -> None:

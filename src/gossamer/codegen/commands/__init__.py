@@ -36,6 +36,7 @@ from gossamer.programs.program import (
     Word,
 )
 from gossamer.programs.team import Jump
+from gossamer.sizes import computed
 from gossamer.targets import Target
 from gossamer.views import Buffer, View, dense_strides, is_derived
 
@@ -48,6 +49,9 @@ MANY = 64
 """Tasks into which a command is cut if it can be, so that any number of threads finds its share."""
 
 _ALIGNMENT = 64
+
+_SMALL = 4096
+"""Bytes of a task below which starting it takes longer."""
 
 KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
 """The bases of what is there before the first run."""
@@ -570,3 +574,16 @@ def blocks_of(count: int, others: int, multiple: int = 64) -> tuple[int, int]:
     block = max(multiple, -(-count // wanted))
     block = -(-block // multiple) * multiple
     return block, -(-count // block)
+
+
+def columns_of(count: int, size: int) -> int:
+    """How many of ``count`` runs of ``size`` bytes, which are a single dimension, a task has: one of its divisors.
+
+    Tasks are worth their start, which takes as long as four short runs, and there are enough for any number of threads.
+    """
+    return computed(_columns, count, size)
+
+
+def _columns(count: int, size: int) -> int:
+    most = max(1, count // MANY, _SMALL // max(size, 1))
+    return next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gossamer.codegen.commands import MANY, Build, blocks_of
+from gossamer.codegen.commands import Build, blocks_of, columns_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
-from gossamer.sizes import computed
 from gossamer.views import Shape, View
 
 Dimension = tuple[int, ...]
 """Size, bytes between elements of the source, and of the destination."""
 
 _ONE = (1, 0, 0)
-
-_SMALL = 4096
-"""Bytes of a task below which starting it takes longer."""
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -89,17 +85,11 @@ def _loops(dimensions: Sequence[Dimension], size: int) -> tuple[list[Dimension],
     loops, others = _largest(dimensions, 3)
     if len(dimensions) == 1:
         count, *strides = loops.pop()
-        columns = computed(_columns, count, size)
+        columns = columns_of(count, size)
         groups = (count // columns, *(columns * stride for stride in strides))
         return [groups, _ONE, (columns, *strides)], others
     loops.append(loops.pop(max(range(3), key=lambda at: loops[at][0])))
     return loops, others
-
-
-def _columns(count: int, size: int) -> int:
-    """Columns of a single dimension of so many runs: one of its divisors."""
-    most = max(1, count // MANY, _SMALL // size)
-    return next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)
 
 
 def _largest(dimensions: Sequence[Dimension], count: int) -> tuple[list[Dimension], list[Dimension]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.commands import Build, blocks_of, columns_of
 from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
@@ -70,6 +70,10 @@ def _form(build: Build, node: Kernel, dimensions: list[tuple[int, ...]], types: 
         dimensions.append(none)
     count, *inner = dimensions.pop()
     # Threads share rows. The largest dimensions are loops: the others have the fewest turns.
+    if len(dimensions) == 1:
+        rows, *steps = dimensions.pop()
+        columns = columns_of(rows, count * max(sizes))
+        dimensions += (rows // columns, *(columns * step for step in steps)), (columns, *steps)
     largest = sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:2]
     row, column = [*(dimensions[at] for at in sorted(largest)), none, none][:2]
     outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]

@@ -1,13 +1,20 @@
-"""Operands that a kernel cannot read as they lie are copied first."""
+"""Operands that a kernel cannot read as they lie are copied first, and those for which a map would go along short rows.
+
+A map takes 1.5 to 2 ns for a row of a few float32, and for one of bytes 7 for each quantized sum or product, which is
+done to a vector of 64 lanes whatever is in it; copying a row takes 2.5 (Zen 4). Slices of three channels, and heads of
+eight whose rows are scaled one by one, are long rows when they have been copied.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.codegen.expression import parameters_of
+from gossamer.codegen.expression import FUNCTIONS, calls, parameters_of
 from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.codegen.layout import merged
@@ -16,26 +23,93 @@ from gossamer.views import Buffer, Shape, View, derived
 REDUCED = 2
 """Dimensions over which a kernel reduces, neighbours with even strides being one."""
 
+SHORT, LONG = 16, 64
+"""Elements of rows that are worth copies, and of those that are not too short any more."""
+
 
 def run(graph: KernelGraph) -> None:
     """Let elements of the last dimension lie next to each other, or, where a kernel maps, be the same one."""
     kernels: list[Kernel] = []
     changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or graph.is_boundary(buffer)}
-    copies: list[tuple[View, View]] = []
+    copies: list[tuple[View, Buffer]] = []
+    joined = _joined(graph)
     for kernel in graph.kernels:
         for position, view in enumerate(kernel.operands):
-            if is_readable(kernel, position, view):
-                continue
-            copied = next((copied for known, copied in copies if same(known, view)), None)
+            shape = joined.get((id(kernel), position))
+            if shape is None:
+                if is_readable(kernel, position, view):
+                    continue
+                shape = _shape(kernel, position, view)
+            copied = next((buffer for known, buffer in copies if same(known, view) and buffer.shape == shape), None)
             if copied is None:
-                copied = _dense(view)
+                once = View(view.buffer, shape, view.strides, view.offset)
+                copied = _dense(once)
                 if not copied.is_constant:
-                    kernels.append(Kernel(COPY, [view], copied, origin=kernel.origin))
+                    kernels.append(Kernel(COPY, [once], copied.view(), origin=kernel.origin))
                 if id(view.buffer) not in changing:
                     copies.append((view, copied))
-            kernel.operands[position] = copied
+            kernel.operands[position] = copied.view().broadcast(view.shape)
         kernels.append(kernel)
     graph.kernels = kernels
+
+
+def _joined(graph: KernelGraph) -> dict[tuple[int, int], Shape]:
+    """The shapes of copies that let maps go along long rows, by kernel and position, where that is quicker."""
+    found = [(kernel, needed) for kernel in graph.kernels if kernel.kind == MAP and (needed := _for_long_rows(kernel))]
+    wanted = [(kernel.operands[at], shape) for kernel, needed in found for at, shape in needed.items()]
+    joined: dict[tuple[int, int], Shape] = {}
+    for kernel, needed in found:
+        copying = 0
+        for at, shape in needed.items():
+            view = kernel.operands[at]
+            readers = sum(same(other, view) and other_shape == shape for other, other_shape in wanted)
+            copying += 0 if view.is_constant else 2 * _rows(shape, view.strides) // readers
+        functions = sum(
+            4 if FUNCTIONS[name].reads and FUNCTIONS[name].bits == 8 else 1 for name, *_ in calls(kernel.epilogue)
+        )
+        if copying < functions * _rows(kernel.y.shape, *(view.strides for view in _tensors(kernel))):
+            joined |= {(id(kernel), at): shape for at, shape in needed.items()}
+    return joined
+
+
+def _for_long_rows(map: Kernel) -> dict[int, Shape]:
+    """The shapes of copies of a map's operands with which its rows would not be short, by position; none if they are
+    long, or its result lies so."""
+    shape, tables = map.y.shape, parameters_of(map.epilogue)
+    dimensions = merged(shape, *(view.strides for view in _tensors(map)))
+    if len(dimensions) < 2 or dimensions[-1][0] >= SHORT:
+        return {}
+    axis = next((axis for axis in range(len(shape) - 1, 0, -1) if prod(shape[axis:]) >= LONG), 0)
+    if not _is_run(map.y, axis):
+        return {}
+    return {
+        at: tuple(
+            [
+                size if stride or along >= axis else 1
+                for along, (size, stride) in enumerate(zip(shape, view.strides, strict=True))
+            ]
+        )
+        for at, view in enumerate(map.operands)
+        if at not in tables and any(view.strides[axis:]) and not _is_run(view, axis)
+    }
+
+
+def _tensors(map: Kernel) -> Iterator[View]:
+    """The result and what is read element by element."""
+    tables = parameters_of(map.epilogue)
+    yield map.y
+    yield from (view for at, view in enumerate(map.operands) if at not in tables)
+
+
+def _is_run(view: View, axis: int) -> bool:
+    """Whether the elements from a dimension on follow each other."""
+    return View(view.buffer, view.shape[axis:], view.strides[axis:], 0).is_dense
+
+
+def _rows(shape: Shape, *strides: Shape) -> int:
+    """Rows that are read or written one by one."""
+    dimensions = merged(shape, *strides)
+    return prod(dimension[0] for dimension in dimensions[:-1])
 
 
 def is_readable(kernel: Kernel, position: int, view: View) -> bool:
@@ -62,10 +136,18 @@ def is_readable(kernel: Kernel, position: int, view: View) -> bool:
     return kind.repeats and view.strides[-1] == 0
 
 
-def _dense(view: View) -> View:
+def _shape(kernel: Kernel, position: int, view: View) -> Shape:
+    """Of a copy, whose last dimension consists of neighbours. What is repeated along others is in it once, if a kernel
+    can read that."""
+    once = tuple([size if view.strides[axis] else 1 for axis, size in enumerate(view.shape[:-1])])
+    shape = (*once, *view.shape[-1:])
+    return shape if is_readable(kernel, position, Buffer(shape, view.type).view().broadcast(view.shape)) else view.shape
+
+
+def _dense(view: View) -> Buffer:
     if not view.is_constant:
-        return Buffer(view.shape, view.type).view()
-    return derived(view.buffer, view.shape, view.type, _elements, view.shape, view.strides, view.offset).view()
+        return Buffer(view.shape, view.type)
+    return derived(view.buffer, view.shape, view.type, _elements, view.shape, view.strides, view.offset)
 
 
 def _elements(array: NDArray[Any], shape: Shape, strides: Shape, offset: int) -> NDArray[Any]:
