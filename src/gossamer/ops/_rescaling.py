@@ -38,7 +38,7 @@ def scaled(x: Int, multiplier: int, shift: int) -> NDArray[np.int64]:
     remainder, multiplies last and does not overflow.
     """
     product = high_mul(x, multiplier)
-    return product << shift if shift > 0 else rounding_divide_by_pot(product, -shift)
+    return product << min(shift, 31) if shift > 0 else rounding_divide_by_pot(product, -shift)
 
 
 @record(frozen=True)
@@ -218,12 +218,21 @@ def quantized_sum(graph: Lowering, function: str, rescaling: Rescaling, x: View,
         total = (function, ("roundshift", FIRST, 2), ("roundshift", SECOND, 3))
         views = (x, y, *shifts, graph.parameters(0, output.low, output.high))
         return graph.map(("limit", total, 4), *views, type=TensorType.INT16)
-    if not isinstance(output, OutputScale) or output.shift > 0:
-        graph.refuse("the scale of the output is too small")
+    if not isinstance(output, OutputScale):
+        graph.refuse("powers of two and other scales do not mix")
     total = (function, ("scalein", FIRST, 2), ("scalein", SECOND, 3))
-    to = QuantizedMultiplier(output.multiplier, output.shift)
     scales = scale_in(graph, first), scale_in(graph, second)
-    return rescaled(graph, total, to, output.low, output.high, x, y, *scales)
+    if output.shift <= 0:
+        to = QuantizedMultiplier(output.multiplier, output.shift)
+        return rescaled(graph, total, to, output.low, output.high, x, y, *scales)
+    # Multiplied, and then shifted to the left: what will be beyond the type is cut off before, so that it fits.
+    most = 2 << 8 * output.dtype.itemsize
+    shift = min(output.shift, most.bit_length() - 1)
+    product = scale_out(graph, QuantizedMultiplier(output.multiplier, 0), 0, -(most >> shift), most >> shift)
+    shifted = ("shiftleft", ("scaleout", total, 4), 5)
+    limits = graph.parameters(output.zero_point, output.low, output.high)
+    views = (x, y, *scales, product, graph.array(np.array(shift, np.int32)), limits)
+    return graph.map(("limit", shifted, 6), *views, type=graph.output().type)
 
 
 def lower_slopes(

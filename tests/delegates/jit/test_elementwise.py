@@ -118,7 +118,7 @@ def test_random_graphs_whose_rows_are_rearranged_however_small(seed: int, monkey
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_broadcast_is_one_command(seed: int) -> None:
+def test_any_broadcast_is_one_map(seed: int) -> None:
     choose = random.Random(seed)
     shape = [choose.randint(2, 4) for _ in range(8)]
     graph = KernelGraph()
@@ -130,7 +130,9 @@ def test_any_broadcast_is_one_command(seed: int) -> None:
     y = graph.add("map", views, shape, FLOAT, epilogue=("add", 0, 1), arity=1)
     y.buffer.tensor = 2
     graph.outputs[2] = y.buffer
-    assert len(build(graph, TARGETS[0]).steps) == 1
+    kinds = [step.node.kind for step in build(graph, TARGETS[0]).steps]
+    assert kinds.count("map") == 1
+    assert set(kinds) <= {"map", "copy"}  # of what makes short rows
 
 
 @pytest.mark.parametrize(("name", "type"), [

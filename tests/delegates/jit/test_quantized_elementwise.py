@@ -132,6 +132,22 @@ def test_images_times_factors(type: TensorType, target: Any, shape: tuple[int, .
     np.testing.assert_array_equal(got, wanted)
 
 
+@both
+@pytest.mark.parametrize("scale", [2e-3, 1e-5, 1e-9, 1e-34])
+@pytest.mark.parametrize("subtracts", [False, True])
+def test_sums_on_a_much_smaller_scale(type: TensorType, scale: float, subtracts: bool) -> None:
+    """What XNNPACK does not take, and LiteRT shifts by less than 0 bits: sums saturate, but for 0."""
+    zero = limits(type)[0] + 131
+    make = Maker()
+    x, z = make.given(type, 2.0, zero, (9, 40)), make.given(type, 2.0, zero, (40,))
+    y = make.bytes(type, scale, zero, (9, 40))
+    make.op("SUB" if subtracts else "ADD", [x, z], [y], (SubOptions if subtracts else AddOptions)(), version=2)
+    (got,) = run(make, y)
+    first, second = (make.values[at].astype(np.float64) - zero for at in (x, z))
+    level = np.clip((first - second if subtracts else first + second) * 2 / np.float32(scale) + zero, *limits(type))
+    np.testing.assert_array_equal(got, level)
+
+
 def test_floats_between_bytes_are_one_table() -> None:
     make = Maker()
     x = make.given(I8, 0.05, 3, (5, 77))
