@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.codegen.basis import CELLS
+from gossamer.codegen.basis import CELLS, PRELU
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.split import split
 from gossamer.schema.enums import TensorType
+from gossamer.targets.avx2 import TARGET
 from gossamer.views import POINTWISE, Buffer, View
 
 F32, I32, I16, INT8, F16 = (TensorType.FLOAT32, TensorType.INT32, TensorType.INT16, TensorType.INT8, TensorType.FLOAT16)
@@ -41,6 +43,25 @@ def test_what_an_epilogue_reads_is_not_overwritten_before() -> None:
     product, map = split(Kernel("contract", [x, weights, bias, y], y, POINTWISE, ("add", 0, 1), 3))
     assert product.y.buffer is not y.buffer
     assert map.operands == [product.y, y]
+
+
+def test_short_rows_with_rests_are_not_written_where_they_are_read() -> None:
+    x, weights, bias = image(), image(24, 1, 1, 8), image(24)
+    for channels, is_in_place in ((24, False), (32, True)):
+        y, slopes = image(1, 4, 4, channels), image(channels).broadcast((1, 4, 4, channels))
+        product, map = split(Kernel("contract", [x, weights, bias, slopes], y, POINTWISE, ("prelu", 0, 1), 3))
+        assert (product.y is y) == is_in_place
+        assert (map.operands, map.y) == ([product.y, slopes], y)
+
+
+def test_a_prelu_that_is_written_out_stays_together() -> None:
+    x, slopes, other, y = image(), image(), image(), image()
+    prelu, sum = split(
+        mapped(("add", ("sub", ("relu", 0), ("mul", ("relu", ("neg", 0)), 1)), 2), x, slopes, other, y=y)
+    )
+    assert (prelu.epilogue, prelu.operands) == (PRELU, [x, slopes])
+    assert (sum.epilogue, sum.operands, sum.y) == (("add", 0, 1), [prelu.y, other], y)
+    assert PRELU in [spec.expression for spec in Map.ships(TARGET) if isinstance(spec, Map)]
 
 
 def test_every_function_becomes_a_map() -> None:

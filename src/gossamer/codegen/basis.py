@@ -28,6 +28,8 @@ ACTIVATIONS: tuple[Expression, ...] = (RELU, RELU6, ("hardswish", 0), SILU)
 
 SCALED: Expression = ("add", ("mul", 0, 1), 2)
 """A batch normalization."""
+PRELU: Expression = ("sub", ("relu", 0), ("mul", ("relu", ("neg", 0)), 1))
+"""PRELU, as those write it whose operators do not have it."""
 
 _UPDATE: Expression = ("logistic", ("add", 0, 1))
 CELLS: tuple[tuple[Expression, str], ...] = (

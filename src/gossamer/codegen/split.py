@@ -12,15 +12,19 @@ from functools import lru_cache
 from itertools import permutations, product
 from typing import Any
 
-from gossamer.codegen.basis import CELLS, SCALED
+from gossamer.codegen.basis import CELLS, PRELU, SCALED
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import COMMUTATIVE, IDENTITY, Expression, parameters_of, type_of
 from gossamer.codegen.graph import MAP, REDUCE, Kernel
+from gossamer.codegen.layout import merged
 from gossamer.schema.enums import TensorType
 from gossamer.views import Buffer, View, dense_strides
 
-_CELLS = (*(cell for cell, _ in CELLS), SCALED)
+_CELLS = (*(cell for cell, _ in CELLS), SCALED, PRELU)
 """What stays together; peepholes are sums like the last one."""
+
+_LANES = 16
+"""Elements of the largest vectors of float32."""
 
 TYPES: dict[str, TensorType] = {name: type for type, name in ELEMENT_OF.items()}
 
@@ -46,12 +50,21 @@ def split(kernel: Kernel, is_at_hand: Callable[[Kernel], bool] = lambda _: False
         return []
     # What the epilogue is applied to is written where the result will be, if nobody reads what is there.
     y = kernel.y
-    if any(view.buffer is y.buffer for view in kernel.operands):
+    if any(view.buffer is y.buffer for view in kernel.operands) or _has_rests(kernel):
         y = Buffer(y.shape, y.type).view()
     own = kernel.operands[: kernel.arity]
     plain = Kernel(kernel.kind, own, y, kernel.settings, IDENTITY, kernel.arity, kernel.origin)
     map = Kernel(MAP, [y, *kernel.extras], kernel.y, None, kernel.epilogue, 1, kernel.origin)
     return [plain, map]
+
+
+def _has_rests(kernel: Kernel) -> bool:
+    """Whether the epilogue goes along rows that are no whole vectors. In place, each would wait for the rest of the one
+    before, which is stored with a mask in the line from which it is loaded: 8 ns (Zen 4), up to five times the rest."""
+    tables = parameters_of(kernel.epilogue)
+    views = [kernel.y, *(view for number, view in enumerate(kernel.extras, 1) if number not in tables)]
+    rows = merged(kernel.y.shape, *(view.strides for view in views))
+    return len(rows) > 1 and rows[-1][0] % _LANES > 0
 
 
 class _Parts:

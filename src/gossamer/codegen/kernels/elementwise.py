@@ -7,7 +7,19 @@ from itertools import product
 from typing import Any, ClassVar
 
 from gossamer.codegen import elements
-from gossamer.codegen.basis import BYTES, CELLS, FROM_LEVELS, LSTM_MAPS, RELU, RELU6, SCALED, SILU, TO_LEVELS, WORD_MAPS
+from gossamer.codegen.basis import (
+    BYTES,
+    CELLS,
+    FROM_LEVELS,
+    LSTM_MAPS,
+    PRELU,
+    RELU,
+    RELU6,
+    SCALED,
+    SILU,
+    TO_LEVELS,
+    WORD_MAPS,
+)
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
     FUNCTIONS,
@@ -113,6 +125,7 @@ class Map(KernelSpec):
         for scaled, letters in product((SCALED, ("relu", SCALED), ("relu6", SCALED)), ("vvv", "vss")):
             yield cls(isa, scaled, letters)
         yield cls(isa, SILU, "v")
+        yield from (cls(isa, PRELU, letters) for letters in ("vv", "vs"))
         yield from (cls(isa, expression, letters) for expression, letters in CELLS)
         yield from (cls(isa, expression, letters, types) for expression, letters, types in LSTM_MAPS)
 
