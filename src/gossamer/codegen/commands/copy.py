@@ -8,7 +8,7 @@ from typing import Any
 from gossamer.codegen.commands import Build, blocks_of, columns_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.fill import Fill
-from gossamer.codegen.kernels.move import Copy, Transpose
+from gossamer.codegen.kernels.move import SIZES, Copy, Transpose
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
 from gossamer.views import Shape, View
@@ -35,8 +35,13 @@ def move(
     source: Address, destination: Address, shape: Shape, item: int, source_strides: Shape, strides: Shape, build: Build
 ) -> None:
     """A command that copies elements of ``item`` bytes: in runs where they follow each other on both sides, or where a
-    single one is repeated; else in squares or one by one."""
+    single one is repeated; else in squares or one by one.
+
+    A run of 8 bytes takes 2.6 ns, an element of as many a fifth of that (Zen 4).
+    """
     dimensions = merged(shape, source_strides, strides)
+    if len(dimensions) > 1 and dimensions[-1][1:] == (item, item) and 8 * item * dimensions[-1][0] in SIZES:
+        item *= dimensions.pop()[0]  # a run as short as an element is one
     if dimensions and dimensions[-1][1:] in ((item, item), (0, item)):
         count, step, _ = dimensions.pop()
         size = count * item
