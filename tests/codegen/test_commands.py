@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gossamer.codegen.commands import Build
+from gossamer.codegen.commands import Build, columns_of
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.layout import Layout
@@ -60,3 +60,11 @@ def test_what_is_run_each_time_does_not_count() -> None:
         build.command(Pack(TARGET.name, by_depth=True), **arguments)
 
     assert packs(running) == packs()
+
+
+def test_short_runs_of_a_single_dimension_are_shared_in_parts() -> None:
+    assert columns_of(225, 12) == 225  # one task
+    assert columns_of(6400, 64) == 100
+    assert columns_of(6400, 4096) == 100
+    assert columns_of(50, 4096) == 1
+    assert columns_of(6389, 64) == 1  # a prime number

@@ -197,7 +197,9 @@ def _divide_unsigned(operation: str) -> Emit:
 
 
 def _hard_swish(f: ir.Function, x: Value) -> Value:
-    return x * (f.at_most(f.at_least(x + 3.0, 0.0), 6.0) * (1.0 / 6.0))
+    """Rounded as XNNPACK's (``xnn_f32_vhswish_ukernel``)."""
+    factor = f.fma(x, f.constant(x.type, 1.0 / 6.0), f.constant(x.type, 0.5))
+    return x * f.at_most(f.at_least(factor, 0.0), 1.0)
 
 
 def _elu(f: ir.Function, x: Value) -> Value:

@@ -13,6 +13,7 @@ import gossamer
 from gossamer.codegen.build import build
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.passes import repeats
+from gossamer.delegates.jit.evaluation.functions import fma
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import InvokeError
 from gossamer.schema import (
@@ -25,6 +26,7 @@ from gossamer.schema import (
     SubOptions,
     TensorType,
 )
+from gossamer.targets import Target
 from gossamer.views import Buffer
 from tests.conftest import seeds
 from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
@@ -115,6 +117,19 @@ def test_random_graphs(seed: int) -> None:
 def test_random_graphs_whose_rows_are_rearranged_however_small(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "LEAST", 1)
     test_random_graphs(seed)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_a_hard_swish_is_rounded_as_by_litert(target: Target) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((1001,)), make.tensor((1001,))
+    make.op("HARD_SWISH", [x], [y])
+    make.io([x], [y])
+    interpreter, _ = machine_code(make.model(), target=target)
+    value = np.random.default_rng(0).normal(0, 2, 1001).astype(np.float32)
+    factor = fma(value, np.full_like(value, 1 / 6), np.full_like(value, 0.5))
+    (got,) = outputs(interpreter, {x: value})
+    np.testing.assert_array_equal(got, value * np.clip(factor, 0, 1))
 
 
 @pytest.mark.parametrize("seed", range(20))

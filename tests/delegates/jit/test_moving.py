@@ -27,7 +27,7 @@ from gossamer.schema import (
     UnpackOptions,
 )
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS, check
+from tests.delegates.jit.running import TARGETS, check, machine_code
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -231,3 +231,25 @@ def test_moves(seed: int) -> None:
     net.io([x], sorted(results))
     values = np.random.default_rng(seed).integers(-9, 10, net.shapes[x]).astype(numpy_dtype(type))
     check(net.model(), {x: values}, target=choose.choice(TARGETS))
+
+
+@pytest.mark.parametrize(
+    ("type", "run", "kernel"),
+    [
+        (TensorType.FLOAT32, 2, "x64_transpose"),
+        (TensorType.INT8, 4, "x32_transpose"),
+        (TensorType.INT8, 3, "x8_copy"),
+        (TensorType.FLOAT32, 1, "x32_transpose"),
+        (TensorType.FLOAT32, 4, "x8_copy"),
+    ],
+)
+def test_short_runs_are_elements(type: TensorType, run: int, kernel: str) -> None:
+    make = ModelMaker()
+    x, y = make.tensor((9, 21, run), type), make.tensor((21, 9, run), type)
+    make.op("TRANSPOSE", [x, make.constant([1, 0, 2], np.int32, TensorType.INT32)], [y])
+    make.io([x], [y])
+    value = np.arange(9 * 21 * run).reshape(9, 21, run).astype(numpy_dtype(type))
+    check(make.model(), {x: value})
+    _, made = machine_code(make.model(), target=TARGETS[0])
+    assert made.built is not None
+    assert [step.kernel.split("__")[0] for step in made.built.steps] == [kernel]

@@ -168,7 +168,7 @@ def _shift_right(x: Array, y: Array) -> Array:
 
 
 def _hard_swish(x: Array) -> Array:
-    return x * (_clamp(0, 6)(x + np.float32(3)) * np.float32(1 / 6))
+    return x * _clamp(0, 1)(fma(x, np.array(1 / 6, np.float32), np.array(0.5, np.float32)))
 
 
 def _gelu(x: Array) -> Array:
