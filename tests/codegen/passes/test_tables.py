@@ -78,6 +78,17 @@ def test_floats_in_between_are_not_computed() -> None:
     assert graph.kernels[0].y.type == I8
 
 
+def test_floats_in_between_that_are_part_of_a_map_are_not_computed() -> None:
+    graph = KernelGraph()
+    one = View(constant(np.ones(1, np.float32), F32), SHAPE, (0, 0), 0)
+    negated = mapped(graph, ("toi8", ("roundaway", ("neg", ("mul", ("tof32", 0), 1)))), image(), one)
+    mapped(graph, ("qmul", 0, 1, 2), negated, image(1), numbers())
+    filling, scaled = expressions(graph)
+    assert filling == ("toi8", ("roundaway", ("neg", ("mul", ("tof32", 0), 1))))
+    assert scaled == ("qmul", ("lookup", 0, 3), 1, 2)
+    assert graph.kernels[1].operands[3].buffer is graph.kernels[0].y.buffer
+
+
 def test_constants_of_one_element_are_part_of_a_table() -> None:
     graph = KernelGraph()
     one = constant(np.array([3], np.int8), I8).view().broadcast(SHAPE)

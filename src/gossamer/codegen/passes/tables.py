@@ -7,8 +7,9 @@ the program is made, as all that it reads is known then (`KernelGraph.known`). E
 
 A lone function that is no table stays: it is as quick, but for sums and products in an epilogue.
 
-In large maps, so do functions of one tensor that are part of an expression, and functions of a tensor and of one byte
-for each of its rows, as normalization has them: (x - mean)^2 is, for each mean, a table, and all means have a matrix.
+So do chains that are part of a map's expression; and in large maps, sums and products alone that are part of one, and
+functions of a tensor and of one byte for each of its rows, as normalization has them: (x - mean)^2 is, for each mean, a
+table, and all means have a matrix.
 
 Measured on Zen 4, one thread: SQUARED_DIFFERENCE of [128, 256] and the mean of each row takes 1.2 us instead of 23.
 """
@@ -37,7 +38,10 @@ SLOW = ("qadd", "qmul")
 """Functions of bytes that are computed with wider numbers."""
 
 LEAST = TABLE * TABLE // 4
-"""Elements from which tables of parts of a map are made: a matrix has four times as many entries, computed once."""
+"""Elements from which matrices are made for parts of a map: one has four times as many entries, computed once."""
+
+CHAIN = 3
+"""Functions of wider numbers that are worth a table in maps that are smaller."""
 
 LEAST_ROW = TABLE // 2
 """Elements of a row for which it pays to read a row of a matrix."""
@@ -55,7 +59,7 @@ def run(graph: KernelGraph) -> None:
             entries = View(table.y.buffer, kernel.y.shape, (0,) * len(kernel.y.shape), 0)
             kernel.operands = [*([x] if kernel.kind == MAP else kernel.operands[: kernel.arity]), entries]
             kernel.epilogue = ("lookup", 0, 1)
-        elif kernel.kind == MAP and _is_large(kernel):
+        elif kernel.kind == MAP and _has_rows(kernel):
             kernels += _Parts(kernel, known).tables()
         kernels.append(kernel)
     graph.kernels = kernels
@@ -66,6 +70,7 @@ class _Parts:
 
     def __init__(self, kernel: Kernel, known: set[int]) -> None:
         self._kernel = kernel
+        self._is_large = kernel.y.size >= LEAST and kernel.y.shape[-1] >= LEAST_ROW
         self._operands = list(kernel.operands)
         self._tables: list[Kernel] = []
         self._known: dict[Expression, Expression] = {}
@@ -103,7 +108,10 @@ class _Parts:
         if len(others) != 1 or len(of_rows) > 1 or self._type(part) not in OF_ELEMENT:
             return part
         types = {self._type(leaf) for leaf in moving}
-        if len(types) > 1 or not types <= OF_ELEMENT.keys() or not any(map(self._is_slow, inner)):
+        if len(types) > 1 or not types <= OF_ELEMENT.keys():
+            return part
+        slow = sum(map(self._is_slow, inner))
+        if slow < (1 if self._is_large else CHAIN) or (of_rows and not self._is_large):
             return part
         shape = (TABLE,) * len(moving)
         operands: list[View] = []
@@ -149,15 +157,10 @@ def _with(part: Expression, operands: Mapping[Expression, int]) -> Expression:
     return part if isinstance(part, int) else (part[0], *(_with(argument, operands) for argument in part[1:]))
 
 
-def _is_large(kernel: Kernel) -> bool:
-    """Whether it computes so much, in rows so long, that tables of parts of it pay."""
-    y = kernel.y
-    return (
-        y.size >= LEAST
-        and y.shape[-1] >= LEAST_ROW
-        and y.type in BYTES
-        and all(view.strides[-1] in (0, 1) for view in (y, *kernel.operands))
-    )
+def _has_rows(kernel: Kernel) -> bool:
+    """Whether it makes rows of bytes of what lies in rows."""
+    views = (kernel.y, *kernel.operands)
+    return kernel.y.type in BYTES and all(view.strides and view.strides[-1] in (0, 1) for view in views)
 
 
 def _table(kernel: Kernel, known: set[int]) -> tuple[Kernel, View] | None:
