@@ -82,6 +82,7 @@ UNITS = {
     "elu": 6,
     "gelu": 8,
     "gelutanh": 12,
+    "hardswish": 3,
     "rsqrt": 3,
     "sin": 3,
     "cos": 3,
@@ -139,7 +140,9 @@ def test_functions(target: Target, name: str) -> None:
     compute(spec, y, [x])
     want = WANTED[name](x.astype(np.float64))
     if name in UNITS:
-        size = np.maximum(np.abs(want), 1) if name.startswith("gelu") else np.maximum(np.abs(want), 1e-28)
+        size = (
+            np.maximum(np.abs(want), 1) if name.startswith(("gelu", "hardswish")) else np.maximum(np.abs(want), 1e-28)
+        )
         error = np.max(np.abs(y - want) / size) * 2**24
         assert error < UNITS[name], error
     else:
