@@ -19,6 +19,7 @@ from gossamer.quantize.eigen import matrix_product, products, with_eigen
 from tests.convert.test_corpus import conversion_corpus
 from tests.quantize.test_equal_bits import extracted, samples
 from tests.quantize.test_quantize import SAMPLES, answers, network
+from tests.runtime.graphs import ModelMaker
 
 DRAW = np.random.default_rng(5)
 
@@ -57,6 +58,20 @@ def test_a_model_computes_the_same() -> None:
     run = interpreter.get_signature_runner()
     found = np.concatenate([run(**sample)["y"] for sample in SAMPLES])
     np.testing.assert_allclose(found, answers(source), atol=1e-6)
+
+
+def test_hard_swish_is_rounded_after_each_step() -> None:
+    make, x = ModelMaker(), DRAW.normal(size=1000).astype(np.float32)
+    source, result = make.tensor(x.shape), make.tensor(x.shape)
+    make.op("HARD_SWISH", [source], [result])
+    make.io([source], [result])
+    model, custom_ops = with_eigen(read_model(make.model()))
+    interpreter = Interpreter(model_content=write_model(model), custom_ops=custom_ops)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(source, x)
+    interpreter.invoke()
+    wanted = x * (np.clip(x + np.float32(3), 0, 6) * np.float32(1 / 6))
+    np.testing.assert_array_equal(interpreter.get_tensor(result), wanted)
 
 
 def nets() -> list[dict[str, Any]]:

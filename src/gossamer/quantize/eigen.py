@@ -1,4 +1,4 @@
-"""Products of floats, TANH and LOGISTIC, to the last bit as TensorFlow's calibrator computes them: by Eigen, compiled
+"""Products of floats and some functions, to the last bit as TensorFlow's calibrator computes them: by Eigen, compiled
 for AVX, which has no fused multiply-add. Each step is a product and a sum, rounded twice; the bias comes last.
 
 How a sum over k is ordered depends on where its row is among the units (general_block_panel_kernel.h): 16 rows at a
@@ -27,7 +27,14 @@ from gossamer.schema import tables
 from gossamer.schema.enums import BuiltinOperator, CustomOptionsFormat, TensorType
 
 Floats = NDArray[np.float32]
-FUNCTIONS = {"TANH": tanh, "LOGISTIC": logistic}
+
+
+def _hard_swish(x: Floats) -> Floats:
+    result: Floats = x * (np.minimum(np.maximum(x + np.float32(3), 0), 6) * np.float32(1 / 6))
+    return result
+
+
+FUNCTIONS = {"TANH": tanh, "LOGISTIC": logistic, "HARD_SWISH": _hard_swish}
 NAMES = ("CONV_2D", "FULLY_CONNECTED", *FUNCTIONS)
 
 
