@@ -25,7 +25,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         operands = [operand for case in getattr(metafunc.module, "CASES", ()) for operand in case.inputs]
         is_quantized = any(operand is not None and operand.quantization is not None for operand in operands)
         arrays = pytest.param("arrays", marks=[] if is_quantized else pytest.mark.slow)  # what matters is how it rounds
-        backends = ["reference", *["jit", arrays] * lowers, pytest.param("litert", marks=pytest.mark.peer)]
+        peers = [pytest.param("litert", marks=pytest.mark.peer)]
+        is_in_litert = any(version.since for version in metafunc.module.op.versions)  # the others are TFLite Micro's
+        backends = ["reference", *["jit", arrays] * lowers, *peers * is_in_litert]
         metafunc.parametrize("backend", backends, indirect=True)
 
 
