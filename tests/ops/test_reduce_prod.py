@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer import Interpreter, OpResolverType
 from gossamer.ops.reduce_prod import op
 from gossamer.schema import ReducerOptions
 from tests.ops.cases import Case, const, model_of, run_case, tensor
@@ -73,3 +74,15 @@ def test_small_products_of_constants_are_constants() -> None:
 )
 def test_refuses(message: str, case_: Case) -> None:
     assert_refused(op, case_, message)
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 4), (0, 0, 4)])
+def test_products_of_no_factors_are_those_of_the_reference_kernel(shape: tuple[int, ...]) -> None:
+    x, y = (tensor(np.ones(size), np.int16, scale=0.5) for size in ((2, 3, 4), (2, 4)))
+    model = model_of(op, Case("", [x, const([1])], [y], DROP, 2))
+    for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+        interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
+        interpreter.resize_tensor_input(0, shape)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(2), np.zeros((shape[0], 4), np.int16))

@@ -129,6 +129,8 @@ def _lower_quantized(graph: Lowering) -> None:
     rank = len(x.shape)
     axes = resolved_axes(graph, graph.known(1), rank)
     n = reduced_elements(x.shape, axes)
+    if not n:
+        graph.refuse("there are no factors")
     if n > _MOST_FACTORS:
         graph.refuse(f"there are more than {_MOST_FACTORS} factors")
     multiplier, shift = _rescaling(graph, n)
