@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
+from gossamer.codegen.commands.strassen import pairs_of
 from gossamer.codegen.dots import crosses, order
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import LINE
@@ -124,12 +125,7 @@ def multiply(node: Kernel, build: Build) -> None:
             output.arguments,
             right=channels,
             m_plane=m_plane,
-            width=width,
-            step=step,
-            y_pair=step * y_column,
-            y_turn=y_row - width * y_column,
-            residual_pair=step * residual_column,
-            residual_turn=residual_row - width * residual_column,
+            **pairs_of(width, step, y=(y_row, y_column), residual=(residual_row, residual_column)),
             zero_point=numbers.zero_point,
             low=numbers.low,
             high=numbers.high,

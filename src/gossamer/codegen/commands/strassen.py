@@ -127,12 +127,7 @@ def _form(
             channels=vectors * lanes,
             right=each * 4 * channels,
             m_plane=m_plane,
-            width=width,
-            step=step,
-            y_pair=step * y_column,
-            y_turn=y_row - width * y_column,
-            residual_pair=step * residual_column,
-            residual_turn=residual_row - width * residual_column,
+            **pairs_of(width, step, y=(y_row, y_column), residual=(residual_row, residual_column)),
         )
         inner_output_shape = build.block(
             StrassenInnerOutput.arguments,
@@ -207,6 +202,16 @@ def _form(
     if twice:
         scratch += SUMS * inner_s_plane + PRODUCTS * inner_m_plane
     return _Form(nv, scratch, words)
+
+
+def pairs_of(width: int, step: int, **images: tuple[int, int]) -> dict[str, int]:
+    """What the kernels of outputs are told of how pairs of pixels follow each other, of which rows have ``width``:
+    bytes from one pair to the next, ``step`` pixels behind, and what the end of a row adds. ``images``: bytes from row
+    to row and from column to column."""
+    words = {"width": width, "step": step}
+    for name, (row, column) in images.items():
+        words |= {f"{name}_pair": step * column, f"{name}_turn": row - width * column}
+    return words
 
 
 def _packed(weights: View, nv: int, twice: bool, build: Build) -> Address:

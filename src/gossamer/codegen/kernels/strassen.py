@@ -258,10 +258,11 @@ it is a sum; ``inner_shape`` where it is a sum of parts of these.
 """
 
 
-TWICE_WORDS = (
-    *("inner_x_shape", "inner_s_shape", "inner_output", "inner_offset", "inner_s_plane", "inner_m_plane"),
-    *("chunks", "quarter", "quarter_depth"),
+_TWICE = (
+    "*inner_x_shape *inner_s_shape *inner_output inner_offset inner_s_plane inner_m_plane chunks quarter quarter_depth"
 )
+
+TWICE_WORDS = tuple([word.lstrip("*") for word in _TWICE.split()])
 """Words that `Strassen` reads only if products are made of products, too."""
 
 
@@ -306,9 +307,8 @@ class Strassen(KernelSpec):
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
         "*input *input_shape *output *panel *last_panel *x *b *zeros *bias *y *residual *scratch scratch_thread "
         "m_offset s_plane m_plane pairs step below skip groups most_groups width x_column y_row y_column residual_row "
-        "residual_column half_depth kernel_pairs smaller_pairs next_stride panels "
-        "*inner_x_shape *inner_s_shape *inner_output inner_offset inner_s_plane inner_m_plane chunks quarter "
-        "quarter_depth"
+        "residual_column half_depth kernel_pairs smaller_pairs next_stride panels",
+        _TWICE,
     )
 
     @property
