@@ -30,6 +30,7 @@ from gossamer.codegen.kernels.contract import (
     Panels,
     panels_of,
 )
+from gossamer.codegen.kernels.contract24 import Gemm24, Pack24, header_bytes, narrows
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
 from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.codegen.kernels.groups import largest_group
@@ -84,6 +85,13 @@ Measured on Zen 4 with one thread, float32 over bfloat16: depth 16 and 32 channe
 
 BF16_BYTES = 256 << 10
 """Of rounded rows, which stay in the second-level cache beside the weights."""
+
+NARROWED = 128 << 10
+"""Bytes of weights as floats from which they do not stay in the first-level cache.
+
+Measured on Zen 4 with AVX-512, a row times a matrix, again and again, floats over 24 bits: 64 KB 1.11, 128 KB 1.18,
+256 KB 1.24, 576 KB 1.26 to 1.3, 1 MB 1.34, 4 MB 1.3, 16 MB 1.5, 64 MB 1.4. With AVX2, where a word takes more shifts,
+0.8 up to 1 MB, and 1.0 to 1.3 from 4 MB on."""
 
 _ALIGNMENT = 64
 
@@ -385,7 +393,7 @@ class Contraction(Tiled):
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride, evenly=True)
         self._settle(self.build.first(self.choices(tiles), self._kernels))
-        packed_matrix = _packed_bytes(self.build, weights, self.panels)
+        packed_matrix = packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
         self.packed_bytes = _rounded_up(packed_matrix * (self.images if weights.image else 1), _ALIGNMENT)
 
@@ -430,6 +438,10 @@ class Contraction(Tiled):
         """Whether all tiles go by a panel before the next. The last of them may need kernels that are not at hand."""
         return self.is_streamed and self.tiles > 1 and self._may_stream
 
+    def _panel_bytes(self, nv: int) -> int:
+        """From a panel of so many vectors to the next."""
+        return 4 * nv * self.build.target.lanes() * self.weights.depth
+
     def _cut(self) -> tuple[int, int, int]:
         """How a row is cut (`cut_evenly`)."""
         return computed(cut_evenly, self.build.target, self.columns, self.mr, self.nv, not self._streams)
@@ -471,7 +483,7 @@ class Contraction(Tiled):
             "bias": self.bias,
             "b_image": self.b_image,
             "panels": self.panels.whole,
-            "panel_bytes": 4 * self.nv * lanes * weights.depth,
+            "panel_bytes": self._panel_bytes(self.nv),
             **dict.fromkeys(("panel_bias", "panel_c", "panel_residual"), 4 * self.nv * lanes),
         }
         if streamed:
@@ -624,7 +636,7 @@ class Contraction(Tiled):
 
     def _pieces(self) -> list[tuple[int, int, int]]:
         """Blocks of depth as (tap, start, size); one with tap -1 is all of it."""
-        panel = 4 * self.nv * self.build.target.lanes() * self.weights.depth
+        panel = self._panel_bytes(self.nv)
         single = len(self.offsets) == 1
         if panel <= BLOCK_BYTES and not single:
             return [(-1, 0, self.depth)]
@@ -757,10 +769,72 @@ class Bf16Contraction(Contraction):
         )
 
 
+class Contraction24(Contraction):
+    """The same product of one row, with weights of 24 bits in the panels that may have them."""
+
+    def _panel_bytes(self, nv: int) -> int:
+        return header_bytes(self.build.target.lanes(), nv)
+
+    def _gemm(self, mr: int, nv: int, is_last: bool, **form: Any) -> KernelSpec:  # type: ignore[override]
+        form = {"epilogue": self.epilogue} | form
+        ragged = is_last and self.panels.tail < self.build.target.lanes()
+        return Gemm24(self.build.dots.name, nv, ragged=ragged, **form)
+
+    def kernels(self) -> Iterator[KernelSpec]:
+        """What it needs."""
+        yield from filter(None, self._gemms(self.mr))
+        yield Pack24(self.build.dots.name)
+
+    def _packed(self) -> Address:
+        build, weights, panels = self.build, self.weights, self.panels
+        key = (weights, self.nv, "i24")
+        known = build.packed(key)
+        if known is None:
+            headers = panels.whole * self._panel_bytes(self.nv)
+            headers += self._panel_bytes(panels.rest_nv) if panels.rest_nv else 0
+            known = build.weights(headers + packed_bytes(build, weights, panels), key)
+            floats = moved(known, headers)
+            words = packing(build, weights, self.nv, panels, floats)
+            build.pack(Pack(build.target.name, weights.by_depth), reads=weights.bytes, **words)
+            build.when_packed()
+            build.pack(
+                Pack24(build.dots.name),
+                weights=floats,
+                headers=known,
+                depth=weights.depth,
+                nv=self.nv,
+                panels=panels.whole,
+                rest_nv=panels.rest_nv,
+            )
+        return known
+
+
 def contraction(*arguments: Any) -> Contraction:
-    """The product of these arguments of `Contraction`; of bfloat16 where that is allowed, and quicker."""
+    """The product of these arguments of `Contraction`; of bfloat16 where that is allowed, and quicker; with weights of
+    24 bits where they are waited for."""
     product = Contraction(*arguments)
-    return Bf16Contraction(*arguments) if product.build.bf16 is not None and _suits_bf16(product) else product
+    if product.build.bf16 is not None and _suits_bf16(product):
+        return Bf16Contraction(*arguments)
+    if _suits_24_bits(product):
+        narrow = Contraction24(*arguments)
+        if product.build.has(*narrow.kernels()):
+            return narrow
+    return product
+
+
+def _suits_24_bits(product: Contraction) -> bool:
+    """Whether it is of one row, again and again, and of constants that do not stay in the first-level cache."""
+    build, weights = product.build, product.weights
+    return (
+        narrows(build.dots)
+        and build.is_repeated
+        and weights.is_constant
+        and weights.item == 4
+        and weights.bytes >= NARROWED
+        and product.scale is None
+        and not product.is_dot
+        and product.images * product.rows * product.columns == len(product.offsets) == 1
+    )
 
 
 def _suits_bf16(product: Contraction) -> bool:
@@ -868,7 +942,7 @@ def packed(build: Build, weights: Matrix, nv: int, panels: Panels, images: int =
     key = (weights, nv)
     known = build.packed(key)
     if known is None:
-        known = build.weights(images * _packed_bytes(build, weights, panels), key)
+        known = build.weights(images * packed_bytes(build, weights, panels), key)
         arguments = packing(build, weights, nv, panels, known, images)
         build.pack(Pack(build.target.name, weights.by_depth, weights.type), reads=weights.bytes, **arguments)
     return known
@@ -889,9 +963,10 @@ def packing(
         "rest_nv": panels.rest_nv,
         "images": images,
         "source_image": weights.image,
-        "destination_image": _packed_bytes(build, weights, panels) if weights.image else 0,
+        "destination_image": packed_bytes(build, weights, panels) if weights.image else 0,
     }
 
 
-def _packed_bytes(build: Build, weights: Matrix, panels: Panels) -> int:
+def packed_bytes(build: Build, weights: Matrix, panels: Panels) -> int:
+    """Of weights in panels."""
     return 4 * panels.vectors * build.target.lanes() * weights.depth
