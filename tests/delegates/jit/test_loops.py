@@ -507,7 +507,7 @@ def test_flags_stay_while_threads_may_look_at_them() -> None:
 
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("keeps", [False, True])
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("batch", [1, 3, 4])
 def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps: bool, batch: int) -> None:
     """h = tanh((x[i] w + h u) + b), unless the sum without b is a variable, too (``keeps``)."""
     x, h = ((8, batch, 6), FLOAT), ((batch, 10), FLOAT)
@@ -524,13 +524,15 @@ def test_constants_are_added_to_the_products_before_the_loop(turned: bool, keeps
         return [v[0], op(make, "TANH", [total], h), product if keeps else v[2]]
 
     model = counted([x, h, h], body, 8)
-    check(model, {0: floats(8, batch, 6), 1: floats(batch, 10), 2: floats(batch, 10)}, within=5e-6)
+    check(model, {0: floats(8, batch, 6), 1: floats(batch, 10), 2: floats(batch, 10)}, within=1e-5)
     _, kernel = machine_code(model)
     assert kernel.built is not None
     graph, turn, _ = kernel.built.graph.parts()
-    assert [node.epilogue for node in graph if node.kind == "contract"] == [0 if keeps else ("add", 0, 1)]
-    (state,) = [node.epilogue for node in turn if node.kind == "contract"]
+    *in_turn, state = [node.epilogue for node in turn if node.kind == "contract"]
+    assert [*in_turn, *(node.epilogue for node in graph if node.kind == "contract")] == [0 if keeps else ("add", 0, 1)]
     assert (state == ("tanh", ("add", 0, 1))) is not keeps
+    # With more rows than these, less is read where the product stays.
+    assert bool(in_turn) is (batch >= 4)
 
 
 def test_products_with_bytes_are_computed_before_the_loop() -> None:
@@ -575,12 +577,13 @@ def with_bytes(batch: int, rows: int, units: int = 40) -> bytes:
     return counted([x, h], body, 8)
 
 
-@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("batch", [1, 3, 4])
 def test_levels_are_those_of_each_turn(batch: int) -> None:
-    """However many products are computed before the loop, all bits are the same."""
+    """However many products are computed before the loop, all bits are the same. With more rows none is, as weights
+    have fewer bytes than results."""
     x, h = floats(20, batch, 30), np.zeros((batch, 40), np.float32)
     found = []
-    for rows, products in ((8, (1, 1)), (20, (0, 2))):
+    for rows, products in ((8, (1, 1) if batch < 4 else (0, 2)), (20, (0, 2))):
         interpreter, kernel = machine_code(with_bytes(batch, rows))
         graph, turn, _ = kinds_of(kernel)
         assert (graph.count("hybrid"), turn.count("hybrid")) == products
