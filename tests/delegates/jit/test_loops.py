@@ -470,6 +470,8 @@ def test_errors_with_weights_of_24_bits_are_those_with_floats(monkeypatch: pytes
         errors[name] = np.sqrt(np.mean(np.square(h[0] - wanted)))
         monkeypatch.setattr(contract, "narrows", lambda target: False)
     assert 0 < errors["i24w"] <= 1.4 * errors["none"] < 1e-6
+    monkeypatch.undo()
+    check(model, {0: x, 1: zeros, 2: zeros}, within=1e-6)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4, 7, 8])
