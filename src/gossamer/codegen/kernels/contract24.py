@@ -9,7 +9,7 @@ bytes in a cycle, so that a CPU that multiplies 16 numbers in that time waits ha
 of the words of each lane, whose bytes are written with the highest first. c is moved up by a byte, d is put together by
 two funnel shifts; below the bytes of a, b and d are those of others, which belong to the number: who packs knows them,
 and chooses the upper three so that the word is the one nearest to the weight. So nothing has to be masked, every load
-is of a whole line, and a vector takes 1.25 instructions more than of floats.
+is of a whole line, and four vectors take three shifts and four conversions.
 
 **What it costs.** Words are multiplied as they are, by factors ``f = largest / (2^31 - 1024)`` of their channels. They
 are 256 apart, so that a weight is off by up to ``u = 2^-24`` times the channel's largest, and by 0.58 of that as the
