@@ -31,6 +31,7 @@ from gossamer.codegen.kernels.contract import (
     Gemm,
 )
 from gossamer.codegen.kernels.contract16 import Depthwise16, Dot16, PairGemm, Product16
+from gossamer.codegen.kernels.contract24 import Gemm24, Pack24, narrows
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow, HybridDepthwiseRow
 from gossamer.codegen.kernels.dot import Dot
 from gossamer.codegen.kernels.dynamic import Grids, QuantizeImages, QuantizeRows, Range
@@ -257,6 +258,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield MultiplyAdd(isa)
     yield MultiplyAddBytes(isa)
     yield Read(isa)
+    if narrows(target):
+        yield from _of_24_bits(isa)
     if target.tiles:
         yield from _of_tiles(isa)
 
@@ -269,6 +272,8 @@ def chosen(target: Target) -> Iterator[KernelSpec]:
         yield from _of_bf16(target.name)
     elif target.tiles:
         yield from _of_tiles(target.name)
+    elif narrows(target):
+        yield from _of_24_bits(target.name)
 
 
 def _of_bf16(isa: str) -> Iterator[KernelSpec]:
@@ -278,6 +283,13 @@ def _of_bf16(isa: str) -> Iterator[KernelSpec]:
     yield Gemm(isa, 2, 2, RESIDUAL, ragged=True, half=True, weights="bf16")
     yield from (Pack(isa, by_depth, "f32", "bf16") for by_depth in (False, True))
     yield Pack(isa, weights="f16", packed="bf16")
+
+
+def _of_24_bits(isa: str) -> Iterator[KernelSpec]:
+    """Products of a row with weights of 24 bits."""
+    yield Gemm24(isa, 8)
+    yield Gemm24(isa, 3, RESIDUAL, ragged=True)
+    yield Pack24(isa)
 
 
 def _of_tiles(isa: str) -> Iterator[KernelSpec]:

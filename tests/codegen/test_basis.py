@@ -15,6 +15,7 @@ from gossamer.codegen import kernels
 from gossamer.codegen.basis import basis
 from gossamer.codegen.dots import crosses, takes_signs
 from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.kernels.contract24 import narrows
 from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm
 from gossamer.codegen.library import ensure
@@ -47,6 +48,9 @@ reduced precision, which is then not had."""
 TILES, VNNI = {"TileGemm", "WithTiles"}, {"ScaleRows"}
 """What only targets with tiles of bytes, or dot products of 512 bits, have."""
 
+WEIGHTS_OF_24_BITS = {"Gemm24", "Pack24"}
+"""What only targets have that shift two words as one."""
+
 INNER_PRODUCTS = {
     *("ContractGroups", "InnerProductGemm", "InnerProductRows"),
     *("QuantizedStrassenInput", "QuantizedStrassenOutput", "QuantizedStrassenWeights"),
@@ -73,6 +77,7 @@ def test_every_kind_of_kernel_ships(target: Target) -> None:
         NEEDS_A_COMPILER
         | (set() if target.tiles else TILES)
         | (set() if target.has("avx512vnni") else VNNI)
+        | (set() if narrows(target) else WEIGHTS_OF_24_BITS)
         | (set() if any(crosses(member) for member in target.family()) else INNER_PRODUCTS)
     )
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import SKIPPED, Matrix, Tiled, moved, packing
+from gossamer.codegen.commands.contract import SKIPPED
+from gossamer.codegen.commands.tiled import Matrix, Tiled, moved, packing
 from gossamer.codegen.dots import Byte, has_halves, offset, order, takes_signs
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel

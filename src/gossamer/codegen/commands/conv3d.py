@@ -7,7 +7,8 @@ dimensions.
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Pixels, contraction, matrix, moved, multiply, tap_offsets
+from gossamer.codegen.commands.contract import contraction
+from gossamer.codegen.commands.tiled import Pixels, matrix, moved, multiply, tap_offsets
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 

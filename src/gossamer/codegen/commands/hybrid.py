@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import ByteContraction
-from gossamer.codegen.commands.contract import Group, Pixels, groups_of, matrix, moved
+from gossamer.codegen.commands.contract import Group, groups_of
+from gossamer.codegen.commands.tiled import Pixels, matrix, moved
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.dynamic import HEADER, levels_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import moved
 from gossamer.codegen.commands.depthwise import multiply
+from gossamer.codegen.commands.tiled import moved
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.depthwise import HybridDepthwiseRow
 from gossamer.codegen.kernels.dynamic import HEADER

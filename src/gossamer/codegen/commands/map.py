@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gossamer.codegen.commands import Build, blocks_of, columns_of
-from gossamer.codegen.commands.contract import moved
+from gossamer.codegen.commands.tiled import moved
 from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel

@@ -11,7 +11,8 @@ from itertools import product
 from math import prod
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import Contraction, Matrix, Pixels, T, contraction, moved, multiply
+from gossamer.codegen.commands.contract import Contraction, contraction
+from gossamer.codegen.commands.tiled import Matrix, Pixels, T, moved, multiply
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.layout import merged

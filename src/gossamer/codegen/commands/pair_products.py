@@ -9,7 +9,8 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import QuantizedContraction, epilogue_operands
-from gossamer.codegen.commands.contract import Matrix, groups_of, matrix, moved, packing
+from gossamer.codegen.commands.contract import groups_of
+from gossamer.codegen.commands.tiled import Matrix, matrix, moved, packing
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract16 import ROWS, Depthwise16, PairGemm, Product16, vectors_of
 from gossamer.codegen.kernels.outputs import Rescaled

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from gossamer.codegen.commands import Build, pair_products, quantized_strassen, quantized_winograd
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
-from gossamer.codegen.commands.contract import groups_of, matrix, moved
+from gossamer.codegen.commands.contract import groups_of
 from gossamer.codegen.commands.tile_contract import contraction
+from gossamer.codegen.commands.tiled import matrix, moved
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.schema.enums import TensorType

@@ -10,9 +10,9 @@ from typing import Any
 
 from gossamer.codegen.commands import Build, pair_products
 from gossamer.codegen.commands.byte_products import ByteContraction, byte_of, epilogue_operands
-from gossamer.codegen.commands.contract import multiply
 from gossamer.codegen.commands.matmul import batches, products
 from gossamer.codegen.commands.tile_contract import contraction
+from gossamer.codegen.commands.tiled import multiply
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.schema.enums import TensorType

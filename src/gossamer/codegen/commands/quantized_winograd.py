@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.byte_products import byte_of, epilogue_operands
-from gossamer.codegen.commands.contract import moved
+from gossamer.codegen.commands.tiled import moved
 from gossamer.codegen.commands.winograd import grid
 from gossamer.codegen.graph import Kernel, Quantized
 from gossamer.codegen.kernels.contract import LINE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import matrix, packed, tap_offsets, tile_at_hand
+from gossamer.codegen.commands.tiled import matrix, packed, tap_offsets, tile_at_hand
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import Gemm, panels_of

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.codegen.commands import Build, contract
+from gossamer.codegen.commands.tiled import tile_at_hand
 from gossamer.codegen.expression import Expression, operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
@@ -99,7 +100,7 @@ def _form(
     groups = -(-rows // group)
     most = (TWICE_ROWS,) if twice else ()
     best = computed(strassen_tile, target, group, groups, channels, depth, x_row, *most)
-    mr, nv = contract.tile_at_hand(build, group, channels, depth, x_row, tiles=[best], evenly=True)
+    mr, nv = tile_at_hand(build, group, channels, depth, x_row, tiles=[best], evenly=True)
     nv = settled(nv)
     panels = panels_of(channels, nv, lanes)
     fewer = computed(fewer_rows, target, mr, nv)

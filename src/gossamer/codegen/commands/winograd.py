@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.codegen.commands import Build
-from gossamer.codegen.commands.contract import tile_at_hand
+from gossamer.codegen.commands.tiled import tile_at_hand
 from gossamer.codegen.expression import operand_count
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import LINE, UNROLL, Gemm, panels_of
