@@ -52,6 +52,9 @@ HEADER = 2
 UNROLL = 2
 """Steps of depth at a time."""
 
+ROWS = 4
+"""That are widened at a time."""
+
 TOGETHER = 8 << 10
 """Bytes of the rows that are widened together."""
 
@@ -113,15 +116,18 @@ class InnerProductRows(KernelSpec):
         f = module.function(ENTRY, *((PTR, name) for name in ("a", "v", "shape")), (I64, "count"))
         a, v, shape_pointer, count = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
+        strides = (shape.a_stride, shape.v_stride)
         if self.whole:
-            with f.loop(0, count) as rows:
-                row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
-                sums = f.constant(vector("i32", max(self.block // 2, STEP)), 0)
-                with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
-                    values = self._widened(f, f.offset(row, blocks.index))
-                    f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
-                    blocks.hand_on([with_products(f, blocks.values[0], values)])
-                store_sum(f, blocks.results[0], to)
+            for rows in _some_rows(f, f.integer(0), count, (a, v), strides):
+                sums = [f.constant(vector("i32", max(self.block // 2, STEP)), 0)] * len(rows)
+                with f.loop(0, shape.depth, self.block, carry=sums) as blocks:
+                    following = []
+                    for (row, to), sum in zip(rows, blocks.values, strict=True):
+                        values = self._widened(f, f.offset(row, blocks.index))
+                        f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
+                        following.append(with_products(f, sum, values))
+                    blocks.hand_on(following)
+                store_sums(f, blocks.results, [to for _, to in rows])
             return module.text()
         four = vector("i16", STEP)
         end = ((shape.depth - 1) // STEP) * STEP
@@ -129,28 +135,26 @@ class InnerProductRows(KernelSpec):
         # What lies across several stores takes a while to be read, so some rows are written before; they share where
         # their blocks are.
         with f.loop(0, count, shape.together) as some:
-            stop = f.least(some.index + shape.together, count)
+            start, stop = some.index, f.least(some.index + shape.together, count)
             row, to = f.offset(a, some.index * shape.a_stride), f.offset(v, some.index * shape.v_stride + ROW_HEADER)
-            with f.loop(some.index, stop, carry=[to]) as rows:
-                # The end of the last vector.
-                f.store(f.constant(VALUES, 0), f.offset(rows.values[0], (end & -VALUES.lanes) * 2))
-                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                for (to_row,) in rows:  # the end of the last vector
+                    f.store(f.constant(VALUES, 0), f.offset(to_row, (end & -VALUES.lanes) * 2))
             with f.loop(0, shape.blocks) as blocks:
                 from_, place = (
                     f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
                 )
-                with f.loop(some.index, stop, carry=[f.offset(row, from_), f.offset(to, place)]) as rows:
-                    f.store(self._widened(f, rows.values[0]), rows.values[1])
-                    rows.hand_on([f.offset(rows.values[0], shape.a_stride), f.offset(rows.values[1], shape.v_stride)])
-            with f.loop(some.index, stop, carry=[to]) as rows:
-                f.store(f.load(four, f.offset(rows.values[0], last)), f.offset(rows.values[0], end * 2))
-                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
-            with f.loop(some.index, stop) as rows:
-                to = f.offset(v, rows.index * shape.v_stride)
-                with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
-                    values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
-                    steps.hand_on([with_products(f, steps.values[0], values)])
-                store_sum(f, steps.results[0], to)
+                for rows in _some_rows(f, start, stop, (f.offset(row, from_), f.offset(to, place)), strides):
+                    for from_row, to_row in rows:
+                        f.store(self._widened(f, from_row), to_row)
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                for (to_row,) in rows:
+                    f.store(f.load(four, f.offset(to_row, last)), f.offset(to_row, end * 2))
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)] * len(rows)) as steps:
+                    loaded = [f.load(VALUES, f.offset(to_row, steps.index * 2)) for (to_row,) in rows]
+                    steps.hand_on([with_products(f, *pair) for pair in zip(steps.values, loaded, strict=True)])
+                store_sums(f, steps.results, [f.offset(to_row, -ROW_HEADER) for (to_row,) in rows])
         return module.text()
 
     def _widened(self, f: Function, pointer: Value) -> Value:
@@ -169,10 +173,44 @@ def with_products(f: Function, sums: Value, x: Value) -> Value:
     return f.wrapping("add", sums, f.shuffle(products, products, range(sums.type.lanes)))
 
 
-def store_sum(f: Function, sums: Value, to: Value) -> None:
-    """What a row begins with. Every product is there twice."""
-    total = f.fold(lambda x, y: f.wrapping("add", x, y), f.shuffle(sums, sums, range(0, sums.type.lanes, 2)))
-    f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
+def _some_rows(
+    f: Function, start: Value, stop: Value, pointers: Sequence[Value], strides: Sequence[Value]
+) -> Iterator[list[list[Value]]]:
+    """The pointers of rows from ``start``, which they are of, to ``stop``: of `ROWS` at a time, then of one."""
+    middle = start + ((stop - start) & -ROWS)
+    for begin, end, count in ((start, middle, ROWS), (middle, stop, 1)):
+        with f.loop(begin, end, count, carry=pointers) as rows:
+            yield [
+                [f.offset(pointer, stride * row) for pointer, stride in zip(rows.values, strides, strict=True)]
+                for row in range(count)
+            ]
+            rows.hand_on([f.offset(*pair) for pair in zip(rows.values, [each * count for each in strides], strict=True)])
+        pointers = rows.results
+
+
+def store_sums(f: Function, sums: Sequence[Value], to: Sequence[Value]) -> None:
+    """What rows begin with. Every product is there twice."""
+    while len(sums) < ROWS:
+        sums = [*sums, sums[0]]
+    # Of every 128 bits of four, what is not there twice becomes four neighbours.
+    lanes = sums[0].type.lanes
+    starts = range(0, lanes, 4)
+    pairs = [
+        f.shuffle(*sums[at : at + 2], [group + lane for group in starts for lane in (0, 2, lanes, lanes + 2)])
+        for at in (0, 2)
+    ]
+    halves = [
+        f.shuffle(*pairs, [group + lane for group in starts for lane in (at, 2 + at, lanes + at, lanes + 2 + at)])
+        for at in (0, 1)
+    ]
+    total = f.wrapping("add", *halves)
+    while total.type.lanes > ROWS:
+        half = total.type.lanes // 2
+        low, high = (f.shuffle(total, total, range(at, at + half)) for at in (0, half))
+        total = f.wrapping("add", low, high)
+    total = f.wrapping("sub", f.constant(total.type, 0), total)
+    for lane, pointer in enumerate(to):
+        f.store(f.emit(I32, f"extractelement {total}, i32 {lane}"), pointer)
 
 
 @record(frozen=True)
