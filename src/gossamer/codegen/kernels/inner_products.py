@@ -52,6 +52,9 @@ HEADER = 2
 UNROLL = 2
 """Steps of depth at a time."""
 
+WIDE = 16
+"""Bytes of a block that becomes a vector."""
+
 ROWS = 4
 """That are widened at a time."""
 
@@ -65,10 +68,19 @@ def row_bytes(steps: int) -> int:
     return 32 * (vectors + 1 - vectors % 2)
 
 
-def places_of(block: int, taps: Sequence[int], depth: int) -> list[int]:
-    """Where the blocks of taps are, for `InnerProductRows`: offsets of the taps, ``depth`` bytes each."""
-    starts = [min(at, depth - block) for at in range(0, depth, block)]
-    return [word for tap, offset in enumerate(taps) for at in starts for word in (offset + at, 2 * (tap * depth + at))]
+def places_of(block: int, taps: Sequence[int], depth: int) -> tuple[list[int], list[int]]:
+    """Where the wide blocks of taps are, and the others, for `InnerProductRows`: offsets of the taps, ``depth`` bytes
+    each. A wide block reaches behind a shorter tap, if neither the last tap nor the row ends there: what follows is
+    written later."""
+    wide, narrow = [], []
+    for tap, offset in enumerate(taps):
+        place = tap * depth
+        if depth < WIDE <= min(len(taps) * depth - place, max(taps) + depth - offset):
+            wide += [offset, 2 * place]
+        else:
+            starts = [min(at, depth - block) for at in range(0, depth, block)]
+            narrow += [word for at in starts for word in (offset + at, 2 * (place + at))]
+    return wide, narrow
 
 
 def panel_bytes(lanes: int, nv: int, steps: int) -> int:
@@ -81,10 +93,10 @@ class InnerProductRows(KernelSpec):
     """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape, i64 count)``.
 
     ``shape`` is the argument block: ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the row, in
-    bytes of a; ``together``: rows at a time; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a
-    and in v, in bytes behind the row and its header. They may overlap. The last step of a row has its last four bytes,
-    as `QuantizedPack` has their weights. ``whole``: there are no taps, and depth is whole blocks; the others are not
-    read.
+    bytes of a; ``together``: rows at a time; first ``wide_blocks`` of 16 bytes, then ``blocks`` of ``block`` bytes:
+    ``wide_places`` and ``places`` are tables of where each is in a and in v, in bytes behind the row and its header.
+    They may overlap. The last step of a row has its last four bytes, as `QuantizedPack` has their weights. ``whole``:
+    there are no taps, and depth is whole blocks; the others are not read.
     """
 
     type: Byte
@@ -93,7 +105,9 @@ class InnerProductRows(KernelSpec):
 
     targets = "bytes"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("a_stride v_stride depth together blocks *places")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        "a_stride v_stride depth together wide_blocks *wide_places blocks *places"
+    )
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -123,7 +137,7 @@ class InnerProductRows(KernelSpec):
                 with f.loop(0, shape.depth, self.block, carry=sums) as blocks:
                     following = []
                     for (row, to), sum in zip(rows, blocks.values, strict=True):
-                        values = self._widened(f, f.offset(row, blocks.index))
+                        values = self._widened(f, f.offset(row, blocks.index), self.block)
                         f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
                         following.append(with_products(f, sum, values))
                     blocks.hand_on(following)
@@ -132,6 +146,7 @@ class InnerProductRows(KernelSpec):
         four = vector("i16", STEP)
         end = ((shape.depth - 1) // STEP) * STEP
         last = f.greatest(shape.depth - STEP, 0) * 2
+        tables = ((WIDE, shape.wide_blocks, shape.wide_places), (self.block, shape.blocks, shape.places))
         # What lies across several stores takes a while to be read, so some rows are written before; they share where
         # their blocks are.
         with f.loop(0, count, shape.together) as some:
@@ -140,13 +155,12 @@ class InnerProductRows(KernelSpec):
             for rows in _some_rows(f, start, stop, (to,), strides[1:]):
                 for (to_row,) in rows:  # the end of the last vector
                     f.store(f.constant(VALUES, 0), f.offset(to_row, (end & -VALUES.lanes) * 2))
-            with f.loop(0, shape.blocks) as blocks:
-                from_, place = (
-                    f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
-                )
-                for rows in _some_rows(f, start, stop, (f.offset(row, from_), f.offset(to, place)), strides):
-                    for from_row, to_row in rows:
-                        f.store(self._widened(f, from_row), to_row)
+            for block, count_of_blocks, places in tables if self.block < WIDE else tables[1:]:
+                with f.loop(0, count_of_blocks) as blocks:
+                    from_, place = (f.load(I64, f.at(places, blocks.index * 2 + number, "i64")) for number in range(2))
+                    for rows in _some_rows(f, start, stop, (f.offset(row, from_), f.offset(to, place)), strides):
+                        for from_row, to_row in rows:
+                            f.store(self._widened(f, from_row, block), to_row)
             for rows in _some_rows(f, start, stop, (to,), strides[1:]):
                 for (to_row,) in rows:
                     f.store(f.load(four, f.offset(to_row, last)), f.offset(to_row, end * 2))
@@ -157,9 +171,9 @@ class InnerProductRows(KernelSpec):
                 store_sums(f, steps.results, [f.offset(to_row, -ROW_HEADER) for (to_row,) in rows])
         return module.text()
 
-    def _widened(self, f: Function, pointer: Value) -> Value:
-        """A block in 16 bits."""
-        narrow, wide = vector("i8", self.block), vector("i16", self.block)
+    def _widened(self, f: Function, pointer: Value, count: int) -> Value:
+        """So many bytes in 16 bits."""
+        narrow, wide = vector("i8", count), vector("i16", count)
         bytes = f.emit(narrow, f"load {narrow}, {pointer}, align 1")
         return f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
 
@@ -180,29 +194,27 @@ def _some_rows(
     middle = start + ((stop - start) & -ROWS)
     for begin, end, count in ((start, middle, ROWS), (middle, stop, 1)):
         with f.loop(begin, end, count, carry=pointers) as rows:
-            yield [
+            *some, following = (
                 [f.offset(pointer, stride * row) for pointer, stride in zip(rows.values, strides, strict=True)]
-                for row in range(count)
-            ]
-            rows.hand_on([f.offset(*pair) for pair in zip(rows.values, [each * count for each in strides], strict=True)])
+                for row in range(count + 1)
+            )
+            yield some
+            rows.hand_on(following)
         pointers = rows.results
 
 
 def store_sums(f: Function, sums: Sequence[Value], to: Sequence[Value]) -> None:
     """What rows begin with. Every product is there twice."""
-    while len(sums) < ROWS:
-        sums = [*sums, sums[0]]
+    first, second, third, fourth = [*sums, *[sums[0]] * (ROWS - len(sums))]
     # Of every 128 bits of four, what is not there twice becomes four neighbours.
     lanes = sums[0].type.lanes
     starts = range(0, lanes, 4)
-    pairs = [
-        f.shuffle(*sums[at : at + 2], [group + lane for group in starts for lane in (0, 2, lanes, lanes + 2)])
-        for at in (0, 2)
-    ]
-    halves = [
-        f.shuffle(*pairs, [group + lane for group in starts for lane in (at, 2 + at, lanes + at, lanes + 2 + at)])
-        for at in (0, 1)
-    ]
+
+    def pair(a: Value, b: Value, *places: int) -> Value:
+        return f.shuffle(a, b, [side + start + place for start in starts for side in (0, lanes) for place in places])
+
+    pairs = pair(first, second, 0, 2), pair(third, fourth, 0, 2)
+    halves = [pair(*pairs, at, at + 2) for at in range(2)]
     total = f.wrapping("add", *halves)
     while total.type.lanes > ROWS:
         half = total.type.lanes // 2
