@@ -295,29 +295,30 @@ class InnerProductGemm(KernelSpec):
             rows, panel = f.offset(row, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
             share = (first + tiles.index) & (UNROLL * self.nv - 1)
             fetch = f.offset(following, share * whole * (LINE // (UNROLL * STEP)))
-            with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
-                sums = loop.values
-                f.prefetch(f.offset(fetch, loop.index * (LINE // (UNROLL * STEP))))
+            step_bytes = 2 * self.nv * 4 * f.lanes
+            with f.loop(0, whole, UNROLL * STEP, carry=[rows, panel, fetch, *sums]) as loop:
+                rows, panel, fetch, *sums = loop.values
+                f.prefetch(fetch)
                 for number in range(UNROLL):
-                    sums = self._step(f, shape, rows, panel, loop.index, number, sums)
+                    sums = self._step(f, shape, rows, panel, number, sums)
                     f.keep_order()
-                loop.hand_on(sums)
-            with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
-                rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
+                following_places = ((rows, UNROLL * STEP * 2), (panel, UNROLL * step_bytes), (fetch, LINE))
+                loop.hand_on([*(f.offset(*pair) for pair in following_places), *sums])
+            with f.loop(whole, shape.depth, STEP, carry=loop.results[3:]) as rest:
+                rest.hand_on(self._step(f, shape, loop.results[0], loop.results[1], 0, rest.values))
             self.output.finish(tile, rest.results, at)
             strides = [stride * self.mr for _, stride in starts]
             tiles.hand_on([f.offset(*pair) for pair in zip(tiles.values, strides, strict=True)])
         return module.text()
 
     def _step(
-        self, f: Function, shape: Arguments, a: Value, b: Value, index: Value, number: int, sums: list[Value]
+        self, f: Function, shape: Arguments, a: Value, panel: Value, number: int, sums: list[Value]
     ) -> list[Value]:
         """The sums plus a step of depth, the ``number``-th behind an index."""
         size, wide = 4 * f.lanes, vector("i16", 2 * f.lanes)
-        panel = f.offset(b, index * (2 * self.nv * size // STEP))
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
-        starts = {0: f.offset(a, index * 2), 7: f.offset(f.offset(a, stride * 7), index * 2)}
+        starts = {0: a, 7: f.offset(a, stride * 7)}
         weights = [
             [f.load(wide, f.offset(panel, ((number * self.nv + v) * 2 + half) * size)) for half in range(2)]
             for v in range(self.nv)
