@@ -142,7 +142,7 @@ def lookup(f: Function, x: Value, table: Words) -> Value:
         return f.shuffle(low, high, range(lanes))
     if lanes < width:
         x = f.shuffle(x, x, [*range(lanes), *[-1] * (width - lanes)])
-    found = _find(f)(x, table[1:])
+    found = _find(f)(x, table)
     return found if lanes == width else f.shuffle(found, found, range(lanes))
 
 
@@ -158,38 +158,24 @@ def read_row(f: Function, pointer: Value, row: Value) -> Words:
 
 
 def read_table(f: Function, pointer: Value) -> Words:
-    """A table of 256 bytes at a pointer, in registers: what `lookup` takes."""
-    rows = _ROWS[_find(f)]
-    step = TABLE // rows
-    row = vector("i8", step)
-    parts = [f.load(row, f.offset(pointer, step * number)) for number in range(rows)]
-    if _find(f) is not _find_by_shuffle:
-        return [pointer, *parts]
-    width = f.target.lanes(8)
+    """A table of 256 bytes at a pointer: what `lookup` takes, the pointer and, where there are registers for it, the
+    table."""
+    find = _find(f)
+    if find is _find_by_shuffle:
+        return [pointer, *([_repeated(f, pointer, number) for number in range(16)] if f.target.registers > 16 else ())]
+    step = TABLE // _ROWS[find]
+    return [pointer, *(f.load(vector("i8", step), f.offset(pointer, at)) for at in range(0, TABLE, step))]
 
-    def repeated(row: Value) -> Value:
-        """In every 128 bits."""
-        return f.shuffle(row, row, [lane % step for lane in range(width)])
 
-    # A load of 256 bits repeats a row by itself.
-    is_loaded_so = f.target.vector_bits == 256
-    if is_loaded_so:
-        parts = [repeated(part) for part in parts]
-    # Rows are found by what lies between 0 and 127 behind their start, seven rows too many: these are taken back.
-    # The eighth row and those behind it count down without a wrap, and take back what the first ones left.
-    differences = [parts[0]]
-    for number in range(1, rows):
-        taken = [number - 1] if number < 8 else [7, 0] if number == 8 else [number - 1, number - 8, number - 9]
-        entry = parts[number]
-        for other in taken:
-            entry = entry ^ parts[other]
-        differences.append(entry)
-    return [pointer, *(differences if is_loaded_so else map(repeated, differences))]
+def _repeated(f: Function, pointer: Value, number: int) -> Value:
+    """16 entries of the table at a pointer, in every 128 bits."""
+    row = f.load(vector("i8", 16), f.offset(pointer, 16 * number))
+    return f.shuffle(row, row, [lane % 16 for lane in range(f.target.lanes(8))])
 
 
 def _find_by_permutation(x: Value, rows: Words) -> Value:
     """``vpermi2b``: 128 entries at a time, by the low seven bits; the top bit chooses."""
-    f = x.function
+    f, rows = x.function, rows[1:]
     name = "@llvm.x86.avx512.vpermi2var.qi.512"
     f.module.declare(f"declare {x.type} {name}({x.type}, {x.type}, {x.type})")
     low, high = (f.emit(x.type, f"call {x.type} {name}({a}, {x}, {b})") for a, b in (rows[:2], rows[2:]))
@@ -197,24 +183,37 @@ def _find_by_permutation(x: Value, rows: Words) -> Value:
 
 
 def _find_by_shuffle(x: Value, rows: Words) -> Value:
-    """``pshufb``: 16 entries at a time; an index with its top bit set finds 0."""
+    """``pshufb``: 16 entries at a time, by the low four bits; an index with its top bit set finds 0. So the top bit
+    chooses between two rows by itself, and the three in between choose between the results, which takes half as many
+    instructions again as there are rows."""
     f = x.function
     name = {32: "@llvm.x86.avx2.pshuf.b", 64: "@llvm.x86.avx512.pshuf.b.512"}[x.type.lanes]
     f.module.declare(f"declare {x.type} {name}({x.type}, {x.type})")
-    found = f.constant(x.type, 0)
-    for number, row in enumerate(rows):
-        if number > 8:
-            x = f.intrinsic("llvm.ssub.sat", x, f.constant(x.type, 16))
-        elif number:
-            x = f.wrapping("sub", x, 16)
-        entry = f.emit(x.type, f"call {x.type} {name}({row}, {x})")
-        found = entry if number == 0 else found ^ entry
-    return found
+    pointer, *rows = rows
+    (x,) = f.pinned([x])  # or what moved its bytes would move those of all that is made of it
+    flipped = x ^ -128
+    moved = [x]
+    for _ in range(3):
+        moved.append(f.wrapping("add", moved[-1], moved[-1]))
+    is_set = [f.compare("slt", bits, 0) for bits in moved[1:]]
+
+    def found(number: int, bit: int) -> Value:
+        """By the bits below a bit, and the top one."""
+        if bit < 4:
+            halves = []
+            for at, index in ((number, x), (number + 8, flipped)):
+                row = rows[at] if rows else _repeated(f, pointer, at)
+                halves.append(f.emit(x.type, f"call {x.type} {name}({row}, {index})"))
+            return halves[0] | halves[1]
+        low, high = (found(at, bit - 1) for at in (number, number + (1 << (bit - 4))))
+        return f.select(is_set[6 - bit], high, low)
+
+    return found(0, 6)
 
 
 def _find_by_lookup(x: Value, rows: Words) -> Value:
     """``tbl`` and ``tbx``: 64 entries at a time; an index behind them finds 0, or leaves what was found."""
-    f = x.function
+    f, rows = x.function, rows[1:]
     tbl, tbx = "@llvm.aarch64.neon.tbl4.v16i8", "@llvm.aarch64.neon.tbx4.v16i8"
     f.module.declare(f"declare {x.type} {tbl}({', '.join([x.type.text] * 5)})")
     f.module.declare(f"declare {x.type} {tbx}({', '.join([x.type.text] * 6)})")
@@ -225,7 +224,7 @@ def _find_by_lookup(x: Value, rows: Words) -> Value:
     return found
 
 
-_ROWS: dict[Callable[[Value, Words], Value], int] = {_find_by_permutation: 4, _find_by_shuffle: 16, _find_by_lookup: 16}
+_ROWS: dict[Callable[[Value, Words], Value], int] = {_find_by_permutation: 4, _find_by_lookup: 16}
 
 
 def _find(f: Function) -> Callable[[Value, Words], Value]:

@@ -136,12 +136,14 @@ class Product:
         whole = [size for size in (16, 8, 4) if taps == 1 and depth % size == 0]
         size = next(size for size in whole or (16, 8, 4, 1) if size <= depth)
         input = InnerProductRows(target.name, type, size, bool(whole))
-        places = places_of(size, self.taps, depth)
+        wide, places = places_of(size, self.taps, depth)
         common = {
             "a_stride": image.strides[0],
             "v_stride": row,
             "depth": total,
             "together": max(1, TOGETHER // row),
+            "wide_blocks": len(wide) // 2,
+            "wide_places": np.array(wide, np.int64) if wide else 0,
             "blocks": len(places) // 2,
             "places": np.array(places, np.int64),
         }
@@ -242,6 +244,13 @@ def test_forms(form: dict[str, Any]) -> None:
     for shape in SHAPES:
         product = Product(AVX2, (4, 2), *shape, **form)
         np.testing.assert_array_equal(product.y, product.sums if "sums" in form else product.levels, str(shape))
+
+
+def test_places() -> None:
+    assert places_of(8, [0, 30, 60], 9) == ([0, 0, 30, 18], [60, 36, 61, 38])  # the last tap may end the buffer
+    assert places_of(8, [0, 10], 9) == ([0, 0], [10, 18, 11, 20])
+    assert places_of(1, [0, 4], 2) == ([], [0, 0, 1, 2, 4, 4, 5, 6])
+    assert places_of(16, [0, 40], 24) == ([], [0, 0, 8, 16, 40, 48, 48, 64])
 
 
 @pytest.mark.parametrize("isa", all_targets())

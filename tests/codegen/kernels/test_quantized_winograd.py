@@ -17,6 +17,7 @@ from gossamer.codegen.kernels.quantized_winograd import (
     QuantizedWinogradProduct,
     QuantizedWinogradWeights,
     fits,
+    vectors_of,
 )
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import address, block, call, guarded, on_every_extension, place, run
@@ -76,7 +77,8 @@ def convolved(
 ) -> np.ndarray:
     """The outputs [tiles, 4, 4, channels] of tiles [tiles, 6, 6, depth], with these zero points of x and y."""
     channels, _, _, depth = w.shape
-    panels, panel = channels // target.lanes(), 4 * target.lanes() * SIDE * (depth // 2)
+    wide = target.lanes() * vectors_of(target)
+    panels, panel = channels // wide, 4 * wide * SIDE * (depth // 2)
     header = guarded(np.zeros((HEADER, channels), np.int32))
     b = guarded(np.zeros((SIDE, panels, panel), np.uint8))
     pack = QuantizedWinogradWeights(target.name, deep)
@@ -115,7 +117,7 @@ def convolved(
     )
     for row in range(SIDE):
         for number in range(panels):
-            to = m[row, 0, 0, number * target.lanes() :]
+            to = m[row, 0, 0, number * wide :]
             call(address(product), place(v[row]), place(b[row, number]), 0, place(to), 0, 0, place(shape))
 
     y = guarded(np.zeros((TILES, SIZE, SIZE, channels), x.dtype))

@@ -87,13 +87,14 @@ class InnerProducts(ByteContraction):
         whole = [block for block in blocks if self.offsets == [0] and self.depth % block == 0 and block >= STEP]
         block = next(block for block in whole or blocks if block <= self.depth)
         rows = InnerProductRows(build.dots.name, self.type, block, bool(whole))
-        places = places_of(block, self.offsets, self.depth)
-        table = build.table(places)
+        wide, places = places_of(block, self.offsets, self.depth)
         words: dict[str, Word] = {
             "depth": self.weights.depth,
             "together": max(1, TOGETHER // row),
+            "wide_blocks": len(wide) // 2,
+            "wide_places": build.table(wide) if wide else 0,
             "blocks": len(places) // 2,
-            "places": table,
+            "places": build.table(places),
         }
         groups = self.groups(rows, words, row, GROUP_BYTES)
         build.command(

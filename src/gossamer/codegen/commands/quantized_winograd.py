@@ -29,6 +29,8 @@ from gossamer.codegen.kernels.quantized_winograd import (
     plane_bytes,
     prefetch,
     tiles_of,
+    turns_of,
+    vectors_of,
 )
 from gossamer.codegen.kernels.winograd import Winograd
 from gossamer.codegen.tiles import quantized_winograd_group
@@ -109,8 +111,8 @@ def multiply(node: Kernel, build: Build) -> None:
     mr = tiles_of(target)
     groups = -(-tiles // group)
     group = largest_group(tiles, mr, groups)
-    panel = 4 * lanes * SIDE * (depth // 2)
-    panels = channels // lanes
+    wide = lanes * vectors_of(target)
+    panel, panels = 4 * wide * SIDE * (depth // 2), channels // wide
     header_bytes = 4 * HEADER * channels
     packed = build.weights(header_bytes + SIDE * panels * panel)
     build.pack(
@@ -191,8 +193,8 @@ def multiply(node: Kernel, build: Build) -> None:
         m_tile=4 * channels,
         b_plane=panels * panel,
         kernel_tiles=mr,
-        next_stride=prefetch(target) * LINE * (depth // 2),
+        next_stride=prefetch(target) * LINE * (depth // 2) * turns_of(target, mr),
         panels=panels,
         panel_bytes=panel,
-        panel_channels=4 * lanes,
+        panel_channels=4 * wide,
     )

@@ -52,6 +52,12 @@ HEADER = 2
 UNROLL = 2
 """Steps of depth at a time."""
 
+WIDE = 16
+"""Bytes of a block that becomes a vector."""
+
+ROWS = 4
+"""That are widened at a time."""
+
 TOGETHER = 8 << 10
 """Bytes of the rows that are widened together."""
 
@@ -62,10 +68,19 @@ def row_bytes(steps: int) -> int:
     return 32 * (vectors + 1 - vectors % 2)
 
 
-def places_of(block: int, taps: Sequence[int], depth: int) -> list[int]:
-    """Where the blocks of taps are, for `InnerProductRows`: offsets of the taps, ``depth`` bytes each."""
-    starts = [min(at, depth - block) for at in range(0, depth, block)]
-    return [word for tap, offset in enumerate(taps) for at in starts for word in (offset + at, 2 * (tap * depth + at))]
+def places_of(block: int, taps: Sequence[int], depth: int) -> tuple[list[int], list[int]]:
+    """Where the wide blocks of taps are, and the others, for `InnerProductRows`: offsets of the taps, ``depth`` bytes
+    each. A wide block reaches behind a shorter tap, if neither the last tap nor the row ends there: what follows is
+    written later."""
+    wide, narrow = [], []
+    for tap, offset in enumerate(taps):
+        place = tap * depth
+        if depth < WIDE <= min(len(taps) * depth - place, max(taps) + depth - offset):
+            wide += [offset, 2 * place]
+        else:
+            starts = [min(at, depth - block) for at in range(0, depth, block)]
+            narrow += [word for at in starts for word in (offset + at, 2 * (place + at))]
+    return wide, narrow
 
 
 def panel_bytes(lanes: int, nv: int, steps: int) -> int:
@@ -78,10 +93,10 @@ class InnerProductRows(KernelSpec):
     """A microkernel: widens rows. ``void k(ptr a, ptr v, ptr shape, i64 count)``.
 
     ``shape`` is the argument block: ``a_stride`` and ``v_stride``, bytes from row to row; ``depth`` of the row, in
-    bytes of a; ``together``: rows at a time; ``blocks`` of ``block`` bytes: ``places`` is a table of where each is in a
-    and in v, in bytes behind the row and its header. They may overlap. The last step of a row has its last four bytes,
-    as `QuantizedPack` has their weights. ``whole``: there are no taps, and depth is whole blocks; the others are not
-    read.
+    bytes of a; ``together``: rows at a time; first ``wide_blocks`` of 16 bytes, then ``blocks`` of ``block`` bytes:
+    ``wide_places`` and ``places`` are tables of where each is in a and in v, in bytes behind the row and its header.
+    They may overlap. The last step of a row has its last four bytes, as `QuantizedPack` has their weights. ``whole``:
+    there are no taps, and depth is whole blocks; the others are not read.
     """
 
     type: Byte
@@ -90,7 +105,9 @@ class InnerProductRows(KernelSpec):
 
     targets = "bytes"
 
-    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("a_stride v_stride depth together blocks *places")
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
+        "a_stride v_stride depth together wide_blocks *wide_places blocks *places"
+    )
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -113,49 +130,50 @@ class InnerProductRows(KernelSpec):
         f = module.function(ENTRY, *((PTR, name) for name in ("a", "v", "shape")), (I64, "count"))
         a, v, shape_pointer, count = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
+        strides = (shape.a_stride, shape.v_stride)
         if self.whole:
-            with f.loop(0, count) as rows:
-                row, to = f.offset(a, rows.index * shape.a_stride), f.offset(v, rows.index * shape.v_stride)
-                sums = f.constant(vector("i32", max(self.block // 2, STEP)), 0)
-                with f.loop(0, shape.depth, self.block, carry=[sums]) as blocks:
-                    values = self._widened(f, f.offset(row, blocks.index))
-                    f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
-                    blocks.hand_on([with_products(f, blocks.values[0], values)])
-                store_sum(f, blocks.results[0], to)
+            for rows in _some_rows(f, f.integer(0), count, (a, v), strides):
+                sums = [f.constant(vector("i32", max(self.block // 2, STEP)), 0)] * len(rows)
+                with f.loop(0, shape.depth, self.block, carry=sums) as blocks:
+                    following = []
+                    for (row, to), sum in zip(rows, blocks.values, strict=True):
+                        values = self._widened(f, f.offset(row, blocks.index), self.block)
+                        f.store(values, f.offset(to, blocks.index * 2 + ROW_HEADER))
+                        following.append(with_products(f, sum, values))
+                    blocks.hand_on(following)
+                store_sums(f, blocks.results, [to for _, to in rows])
             return module.text()
         four = vector("i16", STEP)
         end = ((shape.depth - 1) // STEP) * STEP
         last = f.greatest(shape.depth - STEP, 0) * 2
+        tables = ((WIDE, shape.wide_blocks, shape.wide_places), (self.block, shape.blocks, shape.places))
         # What lies across several stores takes a while to be read, so some rows are written before; they share where
         # their blocks are.
         with f.loop(0, count, shape.together) as some:
-            stop = f.least(some.index + shape.together, count)
+            start, stop = some.index, f.least(some.index + shape.together, count)
             row, to = f.offset(a, some.index * shape.a_stride), f.offset(v, some.index * shape.v_stride + ROW_HEADER)
-            with f.loop(some.index, stop, carry=[to]) as rows:
-                # The end of the last vector.
-                f.store(f.constant(VALUES, 0), f.offset(rows.values[0], (end & -VALUES.lanes) * 2))
-                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
-            with f.loop(0, shape.blocks) as blocks:
-                from_, place = (
-                    f.load(I64, f.at(shape.places, blocks.index * 2 + number, "i64")) for number in range(2)
-                )
-                with f.loop(some.index, stop, carry=[f.offset(row, from_), f.offset(to, place)]) as rows:
-                    f.store(self._widened(f, rows.values[0]), rows.values[1])
-                    rows.hand_on([f.offset(rows.values[0], shape.a_stride), f.offset(rows.values[1], shape.v_stride)])
-            with f.loop(some.index, stop, carry=[to]) as rows:
-                f.store(f.load(four, f.offset(rows.values[0], last)), f.offset(rows.values[0], end * 2))
-                rows.hand_on([f.offset(rows.values[0], shape.v_stride)])
-            with f.loop(some.index, stop) as rows:
-                to = f.offset(v, rows.index * shape.v_stride)
-                with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)]) as steps:
-                    values = f.load(VALUES, f.offset(to, steps.index * 2 + ROW_HEADER))
-                    steps.hand_on([with_products(f, steps.values[0], values)])
-                store_sum(f, steps.results[0], to)
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                for (to_row,) in rows:  # the end of the last vector
+                    f.store(f.constant(VALUES, 0), f.offset(to_row, (end & -VALUES.lanes) * 2))
+            for block, count_of_blocks, places in tables if self.block < WIDE else tables[1:]:
+                with f.loop(0, count_of_blocks) as blocks:
+                    from_, place = (f.load(I64, f.at(places, blocks.index * 2 + number, "i64")) for number in range(2))
+                    for rows in _some_rows(f, start, stop, (f.offset(row, from_), f.offset(to, place)), strides):
+                        for from_row, to_row in rows:
+                            f.store(self._widened(f, from_row, block), to_row)
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                for (to_row,) in rows:
+                    f.store(f.load(four, f.offset(to_row, last)), f.offset(to_row, end * 2))
+            for rows in _some_rows(f, start, stop, (to,), strides[1:]):
+                with f.loop(0, shape.depth, VALUES.lanes, carry=[f.constant(SUMS, 0)] * len(rows)) as steps:
+                    loaded = [f.load(VALUES, f.offset(to_row, steps.index * 2)) for (to_row,) in rows]
+                    steps.hand_on([with_products(f, *pair) for pair in zip(steps.values, loaded, strict=True)])
+                store_sums(f, steps.results, [f.offset(to_row, -ROW_HEADER) for (to_row,) in rows])
         return module.text()
 
-    def _widened(self, f: Function, pointer: Value) -> Value:
-        """A block in 16 bits."""
-        narrow, wide = vector("i8", self.block), vector("i16", self.block)
+    def _widened(self, f: Function, pointer: Value, count: int) -> Value:
+        """So many bytes in 16 bits."""
+        narrow, wide = vector("i8", count), vector("i16", count)
         bytes = f.emit(narrow, f"load {narrow}, {pointer}, align 1")
         return f.emit(wide, f"{'sext' if self.type == 'i8' else 'zext'} {bytes} to {wide}")
 
@@ -169,10 +187,42 @@ def with_products(f: Function, sums: Value, x: Value) -> Value:
     return f.wrapping("add", sums, f.shuffle(products, products, range(sums.type.lanes)))
 
 
-def store_sum(f: Function, sums: Value, to: Value) -> None:
-    """What a row begins with. Every product is there twice."""
-    total = f.fold(lambda x, y: f.wrapping("add", x, y), f.shuffle(sums, sums, range(0, sums.type.lanes, 2)))
-    f.store(f.wrapping("sub", f.constant(I32, 0), total), to)
+def _some_rows(
+    f: Function, start: Value, stop: Value, pointers: Sequence[Value], strides: Sequence[Value]
+) -> Iterator[list[list[Value]]]:
+    """The pointers of rows from ``start``, which they are of, to ``stop``: of `ROWS` at a time, then of one."""
+    middle = start + ((stop - start) & -ROWS)
+    for begin, end, count in ((start, middle, ROWS), (middle, stop, 1)):
+        with f.loop(begin, end, count, carry=pointers) as rows:
+            *some, following = (
+                [f.offset(pointer, stride * row) for pointer, stride in zip(rows.values, strides, strict=True)]
+                for row in range(count + 1)
+            )
+            yield some
+            rows.hand_on(following)
+        pointers = rows.results
+
+
+def store_sums(f: Function, sums: Sequence[Value], to: Sequence[Value]) -> None:
+    """What rows begin with. Every product is there twice."""
+    first, second, third, fourth = [*sums, *[sums[0]] * (ROWS - len(sums))]
+    # Of every 128 bits of four, what is not there twice becomes four neighbours.
+    lanes = sums[0].type.lanes
+    starts = range(0, lanes, 4)
+
+    def pair(a: Value, b: Value, *places: int) -> Value:
+        return f.shuffle(a, b, [side + start + place for start in starts for side in (0, lanes) for place in places])
+
+    pairs = pair(first, second, 0, 2), pair(third, fourth, 0, 2)
+    halves = [pair(*pairs, at, at + 2) for at in range(2)]
+    total = f.wrapping("add", *halves)
+    while total.type.lanes > ROWS:
+        half = total.type.lanes // 2
+        low, high = (f.shuffle(total, total, range(at, at + half)) for at in (0, half))
+        total = f.wrapping("add", low, high)
+    total = f.wrapping("sub", f.constant(total.type, 0), total)
+    for lane, pointer in enumerate(to):
+        f.store(f.emit(I32, f"extractelement {total}, i32 {lane}"), pointer)
 
 
 @record(frozen=True)
@@ -245,29 +295,30 @@ class InnerProductGemm(KernelSpec):
             rows, panel = f.offset(row, ROW_HEADER), f.offset(b, HEADER * self.nv * 4 * f.lanes)
             share = (first + tiles.index) & (UNROLL * self.nv - 1)
             fetch = f.offset(following, share * whole * (LINE // (UNROLL * STEP)))
-            with f.loop(0, whole, UNROLL * STEP, carry=sums) as loop:
-                sums = loop.values
-                f.prefetch(f.offset(fetch, loop.index * (LINE // (UNROLL * STEP))))
+            step_bytes = 2 * self.nv * 4 * f.lanes
+            with f.loop(0, whole, UNROLL * STEP, carry=[rows, panel, fetch, *sums]) as loop:
+                rows, panel, fetch, *sums = loop.values
+                f.prefetch(fetch)
                 for number in range(UNROLL):
-                    sums = self._step(f, shape, rows, panel, loop.index, number, sums)
+                    sums = self._step(f, shape, rows, panel, number, sums)
                     f.keep_order()
-                loop.hand_on(sums)
-            with f.loop(whole, shape.depth, STEP, carry=loop.results) as rest:
-                rest.hand_on(self._step(f, shape, rows, panel, rest.index, 0, rest.values))
+                following_places = ((rows, UNROLL * STEP * 2), (panel, UNROLL * step_bytes), (fetch, LINE))
+                loop.hand_on([*(f.offset(*pair) for pair in following_places), *sums])
+            with f.loop(whole, shape.depth, STEP, carry=loop.results[3:]) as rest:
+                rest.hand_on(self._step(f, shape, loop.results[0], loop.results[1], 0, rest.values))
             self.output.finish(tile, rest.results, at)
             strides = [stride * self.mr for _, stride in starts]
             tiles.hand_on([f.offset(*pair) for pair in zip(tiles.values, strides, strict=True)])
         return module.text()
 
     def _step(
-        self, f: Function, shape: Arguments, a: Value, b: Value, index: Value, number: int, sums: list[Value]
+        self, f: Function, shape: Arguments, a: Value, panel: Value, number: int, sums: list[Value]
     ) -> list[Value]:
         """The sums plus a step of depth, the ``number``-th behind an index."""
         size, wide = 4 * f.lanes, vector("i16", 2 * f.lanes)
-        panel = f.offset(b, index * (2 * self.nv * size // STEP))
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
-        starts = {0: f.offset(a, index * 2), 7: f.offset(f.offset(a, stride * 7), index * 2)}
+        starts = {0: a, 7: f.offset(a, stride * 7)}
         weights = [
             [f.load(wide, f.offset(panel, ((number * self.nv + v) * 2 + half) * size)) for half in range(2)]
             for v in range(self.nv)

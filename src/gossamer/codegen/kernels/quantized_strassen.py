@@ -20,10 +20,11 @@ from gossamer.codegen.ir import I32, I64, PTR, Function, Module, Value, vector
 from gossamer.codegen.kernels.inner_products import (
     HEADER,
     ROW_HEADER,
+    ROWS,
     STEP,
     SUMS,
     VALUES,
-    store_sum,
+    store_sums,
     with_products,
 )
 from gossamer.codegen.kernels.outputs import Requantized, Tile
@@ -179,8 +180,8 @@ class QuantizedStrassenInput(KernelSpec):
                 for to, value in zip(rows, values, strict=True):
                     f.store(value, f.offset(to, depth.index * 2 + ROW_HEADER))
                 depth.hand_on([with_products(f, *pair) for pair in zip(depth.values, values, strict=True)])
-            for to, sums in zip(rows, depth.results, strict=True):
-                store_sum(f, sums, to)
+            for at in range(0, PRODUCTS, ROWS):
+                store_sums(f, depth.results[at : at + ROWS], rows[at : at + ROWS])
         return module.text()
 
 

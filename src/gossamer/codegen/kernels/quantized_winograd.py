@@ -84,20 +84,32 @@ def tiles_of(target: Target) -> int:
     return 4 if target.registers >= 32 else 2
 
 
+def vectors_of(target: Target) -> int:
+    """How many vectors of channels a panel has. In 16 registers there are two, and half of the planes at a time: then
+    there are as many loads as sums, and not half as many again, which is more than Zen 4 loads meanwhile."""
+    return 1 if target.registers >= 32 else 2
+
+
+def turns_of(target: Target, mr: int) -> int:
+    """How often a product of ``mr`` tiles goes along the depth."""
+    return vectors_of(target) * -(-mr // tiles_of(target))
+
+
 def prefetch(target: Target) -> int:
     """Lines of what comes next that a product fetches in every step of depth, see `TILES`."""
-    lines = 4 * target.lanes() * SIDE // LINE  # of a panel
-    return -(-2 * lines * tiles_of(target) // TILES)
+    lines, mr = 4 * target.lanes() * SIDE * vectors_of(target) // LINE, tiles_of(target)  # of a panel
+    return -(-2 * lines * mr // (TILES * turns_of(target, mr)))
 
 
 @record(frozen=True)
 class QuantizedWinogradWeights(KernelSpec):
     """Weights [channels, 3, 3, depth], int8, transformed and packed, and what else belongs to the channels.
 
-    At ``header`` is what `HEADER` says of each vector of channels, at ``destination`` int16: for each row of
-    planes panels [vector of channels][pair of depth][6 planes][lanes][2]. ``bias`` are int32, ``scales`` float32,
-    ``scale_step`` bytes apart (0: one for all channels); ``zero_point`` is that of the pixels, less 128 where they are
-    unsigned, for which the bias makes up. Channels are whole vectors. Threads share vectors of channels.
+    At ``header`` is what `HEADER` says of each vector of channels, at ``destination`` int16: for each row of planes
+    panels [vector of channels][pair of depth][6 planes][lanes][2], or, where panels have two vectors, the same of the
+    first 3 planes and then of the others. ``bias`` are int32, ``scales`` float32, ``scale_step`` bytes apart (0: one
+    for all channels); ``zero_point`` is that of the pixels, less 128 where they are unsigned, for which the bias makes
+    up. Channels are whole panels. Threads share vectors of channels.
     """
 
     deep: bool = False
@@ -121,7 +133,7 @@ class QuantizedWinogradWeights(KernelSpec):
         f = module.driver()
         a = f.arguments(self.arguments)
         lanes, size = f.lanes, 4 * f.lanes
-        row = 2 * BLOCK  # bytes of a block of depth, of one channel
+        row, at_a_time = 2 * BLOCK, SIDE // vectors_of(target)  # bytes of a block of depth, of one channel
         square = f.stack(vector("i16", 1), PLANES * lanes * BLOCK, 16)  # [plane][channel][depth]
         sums = f.stack(I32, lanes, 4)
         with f.share(a.channels // lanes) as number:
@@ -142,12 +154,15 @@ class QuantizedWinogradWeights(KernelSpec):
                 with f.loop(0, PLANES) as planes:
                     here = f.offset(square, planes.index * (lanes * row))
                     down = planes.index // SIDE
-                    to = f.offset(destination, down * row_bytes + (planes.index - down * SIDE) * size)
-                    to = f.offset(to, (blocks.index // 2) * (SIDE * size))
+                    across = planes.index - down * SIDE
+                    part = across // at_a_time
+                    pairs = part * (a.depth // 2) + blocks.index // 2
+                    to = f.offset(destination, down * row_bytes + (across - part * at_a_time) * size)
+                    to = f.offset(to, pairs * (at_a_time * size))
                     parts = [f.load(vector("i32", 4), f.offset(here, lane * row)) for lane in range(lanes)]
                     for column in columns_of_four(f, parts):
                         f.store(column, to)
-                        to = f.offset(to, SIDE * size)
+                        to = f.offset(to, at_a_time * size)
             header = f.offset(a.header, number * (HEADER * size))
             words = vector("i32", lanes)
             zero = f.splat(f.emit(I32, f"trunc {a.zero_point} to i32"))
@@ -220,11 +235,11 @@ class QuantizedWinogradInput(KernelSpec):
 
 @record(frozen=True)
 class QuantizedWinogradProduct(KernelSpec):
-    """A microkernel: of a row of 6 planes, the products of ``mr`` tiles with a vector of channels, transformed to 4.
+    """A microkernel: of a row of 6 planes, the products of ``mr`` tiles with the channels of a panel, transformed to 4.
 
-    ``void k(ptr v, ptr b, ptr, ptr m, ptr, ptr next, ptr shape)``; b is a panel, [pair of depth][6][lanes][2], and of
-    the next one so many lines are fetched in every step as `prefetch` says. What is written are 4 planes of sums,
-    modulo 2^32. ``shape`` is the argument block: ``depth``, even; ``v_tile`` and ``v_plane``, ``m_tile`` and
+    ``void k(ptr v, ptr b, ptr, ptr m, ptr, ptr next, ptr shape)``; b is a panel of `vectors_of` the target, and of the
+    next one so many lines are fetched in every step as `prefetch` says. What is written are 4 planes of sums, modulo
+    2^32. ``shape`` is the argument block: ``depth``, even; ``v_tile`` and ``v_plane``, ``m_tile`` and
     ``m_plane``, bytes from tile to tile and from plane to plane.
     """
 
@@ -252,28 +267,39 @@ class QuantizedWinogradProduct(KernelSpec):
         f = module.microkernel("v", "b", "bias", "m", "residual", "next", "shape")
         v, b, _, m, _, following, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
-        size, words = 4 * f.lanes, vector("i32", f.lanes)
-        pairs, lines = Pairs(f), prefetch(target)
-        planes = [shape.v_plane * plane for plane in range(SIDE)]
-        tiles = rows_at(f, v, shape.v_tile, self.mr)
-        # A step at a time: LLVM takes the sums of several apart, into products and additions.
-        with f.loop(0, shape.depth // 2, carry=[f.constant(words, 0)] * (self.mr * SIDE)) as loop:
-            sums = list(loop.values)
-            panel = f.offset(b, loop.index * (SIDE * size))
-            starts = [f.offset(tile, loop.index * 4) for tile in tiles]
-            fetch = f.offset(following, loop.index * (lines * LINE))
-            for line in range(lines):
-                f.prefetch(f.offset(fetch, line * LINE))
-            for plane, offset in enumerate(planes):
-                weights = pairs.weights(f.offset(panel, plane * size))
-                for i, start in enumerate(starts):
-                    at = i * SIDE + plane
-                    sums[at] = pairs.add(sums[at], pairs.activation(f.offset(start, offset)), weights)
-            loop.hand_on(sums)
-        for i, to in enumerate(rows_at(f, m, shape.m_tile, self.mr)):
-            values = _OUTPUT[self.deep](f, loop.results[i * SIDE : (i + 1) * SIDE])
-            for value, place in zip(values, rows_at(f, to, shape.m_plane, SIZE), strict=True):
-                f.store(value, place)
+        size, words, steps = 4 * f.lanes, vector("i32", f.lanes), shape.depth // 2
+        pairs, lines, nv, most = Pairs(f), prefetch(target), vectors_of(target), tiles_of(target)
+        count = SIDE // nv
+        tiles, places = rows_at(f, v, shape.v_tile, self.mr), rows_at(f, m, shape.m_tile, self.mr)
+        fetch = following
+        for part, first in product(range(nv), range(0, self.mr, most)):
+            some = tiles[first : first + most]
+            planes = [shape.v_plane * (count * part + plane) for plane in range(count)]
+            panels = [f.offset(b, steps * (size * (SIDE * number + count * part))) for number in range(nv)]
+            # A step at a time: LLVM takes the sums of several apart, into products and additions.
+            with f.loop(0, steps, carry=[f.constant(words, 0)] * (len(some) * nv * count)) as loop:
+                sums = list(loop.values)
+                weights_at = [f.offset(panel, loop.index * (count * size)) for panel in panels]
+                starts = [f.offset(tile, loop.index * 4) for tile in some]
+                for line in range(lines):
+                    f.prefetch(f.offset(fetch, loop.index * (lines * LINE) + line * LINE))
+                for plane, offset in enumerate(planes):
+                    weights = [pairs.weights(f.offset(panel, plane * size)) for panel in weights_at]
+                    for i, start in enumerate(starts):
+                        x = pairs.activation(f.offset(start, offset))
+                        for number in range(nv):
+                            at = (i * nv + number) * count + plane
+                            sums[at] = pairs.add(sums[at], x, weights[number])
+                loop.hand_on(sums)
+            fetch = f.offset(fetch, steps * (lines * LINE))
+            # The transformation is linear: what other planes add to it is added to what is there.
+            nothing = [f.constant(words, 0)] * count
+            for i, number in product(range(len(some)), range(nv)):
+                at = (i * nv + number) * count
+                found = [*nothing * part, *loop.results[at : at + count], *nothing * (nv - 1 - part)]
+                to = f.offset(places[first + i], number * size)
+                for value, place in zip(_OUTPUT[self.deep](f, found), rows_at(f, to, shape.m_plane, SIZE), strict=True):
+                    f.store(value if part == 0 else f.wrapping("add", f.load(words, place), value), place)
         return module.text()
 
 
