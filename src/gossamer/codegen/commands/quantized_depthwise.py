@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer.codegen.commands import Build, pair_products
-from gossamer.codegen.dots import Byte, offset
+from gossamer.codegen.dots import Byte, multiplies_pairs, offset
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
 from gossamer.codegen.kernels.quantized_depthwise import HELD, KNOWN, QuantizedDepthwise, QuantizedRows
@@ -82,10 +82,15 @@ def commands(node: Kernel, build: Build) -> None:
             saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
         )
 
+    def rows_of(form: Form) -> set[int]:
+        """The rows of all lines but the last, and of that."""
+        joins = form.staged and multiplies_pairs(target)
+        return {form.rows, (0 if joins else lines % form.rows) or form.rows}
+
     def kernels(choice: tuple[Form, int]) -> Iterator[QuantizedRows]:
         form, together = choice
         for piece in pieces_of(target, together * channels):
-            for number in {form.rows, lines % form.rows or form.rows}:
+            for number in rows_of(form):
                 yield kernel(form, together, piece, number)
 
     form, together = build.first(
@@ -93,7 +98,8 @@ def commands(node: Kernel, build: Build) -> None:
     )
     rows = form.rows
     split = max(1, TASKS // (images * -(-lines // rows)))
-    tables: dict[int, list[Word]] = {number: [] for number in (rows, lines % rows or rows)}
+    tables: dict[int, list[Word]] = {number: [] for number in rows_of(form)}
+    last = min(tables)
     for piece in pieces_of(target, together * channels):
         each = -(-piece.blocks // split)
         specs = {number: kernel(form, together, piece, number) for number in tables}
@@ -133,12 +139,13 @@ def commands(node: Kernel, build: Build) -> None:
     build.command(
         QuantizedDepthwise(target.name),
         pieces=build.table(tables[rows]),
-        last_pieces=build.table(tables[lines % rows or rows]),
+        last_pieces=build.table(tables[last]),
         x=Address(start.base, start.offset - before),
         y=build.address(node.y),
         images=images,
         lines=-(-lines // rows),
-        whole=lines // rows,
+        whole=lines // rows if last < rows else -(-lines // rows),
+        lacks=lines % rows if last == rows else 0,
         bands=-(-lines * geometry.stride[0] * x_row // BAND),
         count=len(tables[rows]) // len(QuantizedDepthwise.piece),
         kernel_rows=height if form.kernel is None else input_rows,
@@ -158,11 +165,15 @@ def _form(node: Kernel, target: Target, together: int) -> Form:
         return Form()
     pair = geometry.stride == (1, 1) and geometry.dilation[0] == 1 and node.y.shape[1] > 1
     shares = together == 1 and geometry.dilation[1] == 1 and across < width and (down == across or not pair)
-    if not shares or (height * width > HELD and not target.dot and target.registers < 32):
-        return Form((height, width, 0), 1 + pair)
-    if height * width > HELD and target.dot and across == 1:
-        return Form((height, width, across), 1 + pair, 2, True)
-    return Form((height, width, across), 1 + pair)
+    apart, kept = Form((height, width, 0), 1 + pair), Form((height, width, across), 1 + pair)
+    if not shares:
+        return apart
+    if height * width <= HELD:
+        return kept
+    if multiplies_pairs(target):
+        follows = (pair or down == 2) and node.y.shape[3] >= widths(target)[-1]
+        return kept._replace(staged=True) if follows else apart
+    return kept._replace(pixels=2, staged=True) if target.dot and across == 1 else kept
 
 
 def _is_known(geometry: Geometry) -> bool:

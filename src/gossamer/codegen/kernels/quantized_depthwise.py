@@ -14,7 +14,7 @@ from itertools import product
 from typing import ClassVar, NamedTuple
 
 from gossamer.codegen.basis import BYTES, WINDOWS
-from gossamer.codegen.dots import Byte, flips, packed, rounded
+from gossamer.codegen.dots import Byte, flips, multiplies_pairs, packed, rounded
 from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
 from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
@@ -30,6 +30,12 @@ LINE = 64
 STAGE = 16
 """Pixels whose quads are stored at a time, so that they stay in the first-level cache."""
 
+ROOM = 24 << 10
+"""Bytes of interleaved rows that are kept for the lines that follow."""
+
+TOGETHER = (4, 2, 1)
+"""Pixels of such lines that share weights, and so many of those that are left."""
+
 KNOWN = 49
 """Elements of the largest filter that is written out."""
 
@@ -43,8 +49,9 @@ class QuantizedRows(KernelSpec):
     rows of output and blocks of ``width`` channels.
 
     ``void k(ptr rows, ptr weights, ptr y, ptr shape)``. ``rows`` has the number of lines, of so many rows of output
-    each, and pointers to the first byte that the first pixel of the first line reads in each input row; weights are
-    blocks as `PackDepthwise` writes them. ``shape`` is the argument block:
+    each, whether the last of them lacks its second row (1, else 0), and pointers to the first byte that the first pixel
+    of the first line reads in each input row; weights are blocks as `PackDepthwise` writes them. ``shape`` is the
+    argument block:
 
     - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; if ``ragged``, only the first
       ``count`` channels of each are there;
@@ -59,10 +66,12 @@ class QuantizedRows(KernelSpec):
     ``kernel``: rows, columns and stride between output rows (in input rows) and pixels (in taps), when known; then
     interleaved columns are kept for the pixels that follow. Stride 0: pixels share no columns, and there is one output
     row or a stride of 1 between them. ``spread``: a stride of 2 between pixels of so many bytes, of which every second
-    fills the block. ``staged``: interleaved quads are stored for `STAGE` pixels, which suits kernels of five rows and
-    more, and what is left of groups of rows is taken for several columns together. ``layers``: how many bytes a weight
-    is the sum of. ``clamps``: ``low`` and ``high`` are not the ends of the type. ``saturates``: products of sums and
-    scales may be 2**31 or more.
+    fills the block. ``staged`` suits kernels of five rows and more: interleaved quads are stored for `STAGE` pixels,
+    and what is left of groups of rows is taken for several columns together; or, where groups have two rows, these are
+    stored for the lines that follow, each of which has to begin two input rows further down; only here may the last
+    line lack a row. ``layers``: how many bytes
+    a weight is the sum of. ``clamps``: ``low`` and ``high`` are not the ends of the type. ``saturates``: products of
+    sums and scales may be 2**31 or more.
     """
 
     type: Byte
@@ -109,7 +118,7 @@ class QuantizedRows(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        isa, last = target.name, widths(target)[-1]
+        isa, last, pairs = target.name, widths(target)[-1], multiplies_pairs(target)
         for type, width, layers in product(BYTES, widths(target), (1, 2)):
             for ragged in {False, width == last}:
                 yield cls(isa, type, width, layers=layers, ragged=ragged, clamps=True, saturates=True)
@@ -118,10 +127,10 @@ class QuantizedRows(KernelSpec):
                 continue
             large = height * across > HELD
             for ragged, kept, clamps in product({False, width == last}, (0, step), (False, True)):
-                if kept and large and not target.dot and target.registers < 32:
+                staged = bool(kept) and large and (pairs or (bool(target.dot) and step == 1))
+                if staged and pairs and ragged:
                     continue
-                staged = bool(kept) and large and bool(target.dot) and step == 1
-                form = ((height, across, kept), rows, 1 + staged)
+                form = ((height, across, kept), rows, 1 + (staged and not pairs))
                 yield cls(isa, type, width, *form, staged=staged, ragged=ragged, clamps=clamps)
 
     def emit(self, target: Target) -> str:
@@ -135,16 +144,22 @@ class QuantizedRows(KernelSpec):
         shape = f.arguments(self.arguments, shape_pointer)
         writer = _Writer(f, self, shape)
         reader = _Reader(f, self, shape)
-        lines, rows = f.load(I64, rows), f.offset(rows, WORD)
-        with f.loop(0, shape.blocks) as blocks, f.loop(0, lines) as down:
-            at = blocks.index * self.width + down.index * shape.x_line
+        lines, lacks, rows = f.load(I64, rows), f.offset(rows, WORD), f.offset(rows, 2 * WORD)
+        if self.staged and scheme(target, self.width).rows == 2:
+            _Kept(f, self, shape, reader, writer).write(rows, weights, y, lines, f.load(I64, lacks))
+            return module.text()
+        with f.loop(0, shape.blocks) as blocks:
             panel = f.offset(weights, blocks.index * shape.block_bytes)
-            to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
-            if self.kernel is None:
-                self._any(f, shape, reader, writer, rows, at, panel, to)
-            else:
-                pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
-                pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
+            following = f.select(f.compare("slt", blocks.index + 1, shape.blocks), shape.block_bytes, 0)
+            with f.loop(0, lines) as down:
+                fetch_next(f, panel, following, down.index, lines)
+                at = blocks.index * self.width + down.index * shape.x_line
+                to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
+                if self.kernel is None:
+                    self._any(f, shape, reader, writer, rows, at, panel, to)
+                else:
+                    pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
+                    pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
         return module.text()
 
     def _kept(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
@@ -324,6 +339,112 @@ class QuantizedRows(KernelSpec):
                 down.hand_on(across.results)
             values = [writer.level(sum, writer.scale(panel, part)) for part, sum in enumerate(down.results[:-1])]
             writer.store(values, f.offset(to, f.least(columns.index * shape.y_column, shape.y_last)))
+
+
+class _Kept:
+    """Lines that share groups of two interleaved rows: each is interleaved once, and stays in the first-level cache."""
+
+    def __init__(self, f: Function, spec: QuantizedRows, shape: Arguments, reader: _Reader, writer: _Writer) -> None:
+        if spec.kernel is None:
+            raise CompileError(f"{spec.name}: lines share rows only if the kernel is known.")
+        self._f, self._spec, self._shape, self._reader, self._writer = f, spec, shape, reader, writer
+        self._height, self._width, self._stride = spec.kernel
+        self._rows = (spec.rows - 1) * self._stride + self._height
+        self._groups = -(-self._rows // 2)
+        self._each = reader.scheme.parts * reader.scheme.vector_bytes
+        self._columns = ROOM // (self._groups * self._each)
+        self._room = _aligned_room(f, self._groups * self._columns * self._each)
+
+    def write(self, rows: Value, weights: Value, y: Value, lines: Value, lacks: Value) -> None:
+        """All blocks, in stages of columns that fit the room, and are about as wide as each other."""
+        f, shape = self._f, self._shape
+        most = (self._columns - self._width) // self._stride + 1
+        stages = (shape.columns + (most - 1)) // most
+        share = (shape.columns + (stages - 1)) // f.greatest(stages, 1)
+        with f.loop(0, shape.blocks) as blocks:
+            panel = f.offset(weights, blocks.index * shape.block_bytes)
+            following = f.select(f.compare("slt", blocks.index + 1, shape.blocks), shape.block_bytes, 0)
+            with f.loop(0, shape.columns, share) as stage:
+                first = blocks.index * self._spec.width
+                pointers = self._reader.pointers(rows, first + stage.index * shape.x_step, self._rows)
+                to = f.offset(y, first + stage.index * shape.y_column)
+                self._stage(pointers, panel, to, f.least(shape.columns - stage.index, share), lines, lacks, following)
+
+    def _stage(
+        self,
+        rows: Sequence[Value],
+        panel: Value,
+        to: Value,
+        count: Value,
+        lines: Value,
+        lacks: Value,
+        following: Value,
+    ) -> None:
+        f, shape, read = self._f, self._shape, self._rows
+        kernel = (self._height, self._width)
+        weights = _Weights(f, self._spec, kernel, self._stride, panel)
+        taps = (count - 1) * self._stride + self._width
+        kept = [f.offset(self._room, group * self._columns * self._each) for group in range(self._groups)]
+        for group, place in enumerate(kept[:-1]):
+            self._interleave(rows[2 * group : 2 * group + 2], place, taps)
+        with f.loop(0, lines, carry=kept) as down:
+            fetch_next(f, panel, following, down.index, lines)
+            # What is met by the next line alone, or by a row that is not there, is not read: any row will do.
+            is_last = f.compare("sge", down.index + 1, lines)
+            is_short = f.compare("sge", down.index + lacks, lines)
+            before, upper = (f.offset(rows[row], down.index * shape.x_line) for row in (read - 2, read - 1))
+            if read % 2:
+                lower = f.offset(before, shape.x_line)
+                upper = f.select(is_short, before, upper)
+                lower = f.select(is_last, upper, lower)
+            else:
+                upper, lower = before, f.select(is_short, before, upper)
+            self._interleave((upper, lower), down.values[-1], taps)
+            line = f.offset(to, down.index * shape.y_line)
+            y = [line, f.offset(line, f.select(is_short, f.integer(0), shape.y_row))][: self._spec.rows]
+            start = f.integer(0)
+            for pixels in TOGETHER:
+                end = count if pixels == 1 else start + (count - start) // pixels * pixels
+                with f.loop(start, end, pixels) as columns:
+                    places = [f.offset(group, columns.index * (self._stride * self._each)) for group in down.values]
+                    at = columns.index * shape.y_column
+                    self._pixels(weights, places, panel, [f.offset(row, at) for row in y], pixels)
+                start = end
+            down.hand_on([*down.values[1:], down.values[0]])
+
+    def _interleave(self, rows: Sequence[Value], to: Value, count: Value) -> None:
+        f, reader = self._f, self._reader
+        with f.loop(0, count) as taps:
+            pixels = [reader.pixel(f.offset(row, taps.index * self._shape.x_tap)) for row in rows]
+            for part, value in enumerate(reader.interleaved(pixels)):
+                f.store(value, f.offset(to, taps.index * self._each + part * reader.scheme.vector_bytes))
+
+    def _pixels(self, weights: _Weights, places: Sequence[Value], panel: Value, y: Sequence[Value], count: int) -> None:
+        """Row by row and part by part, so that there are registers for the sums and what they share. The first row
+        comes last: it replaces the second one, if that is not there."""
+        f, reader, writer = self._f, self._reader, self._writer
+        wide = vector("i16", reader.scheme.vector_bytes // 2)
+        for row in reversed(range(self._spec.rows)):
+            levels: list[list[Value]] = [[] for _ in range(count)]
+            for part in range(reader.scheme.parts):
+                f.keep_order()
+                sums = [writer.bias(panel, part)] * count
+                known: dict[tuple[int, int], Value] = {}
+                for quad, layer in weights.of_row(row):
+                    group, column = divmod(quad, self._width)
+                    weight = weights.load(row, quad, layer, part)
+                    for pixel in range(count):
+                        tap = pixel * self._stride + column
+                        if (group, tap) not in known:
+                            at = f.offset(places[group], tap * self._each + part * reader.scheme.vector_bytes)
+                            known[group, tap] = f.load(wide, at)
+                        sums[pixel] = reader.dot(sums[pixel], known[group, tap], weight)
+                scale = writer.scale(panel, part)
+                for pixel, sum in enumerate(sums):
+                    levels[pixel].append(writer.level(sum, scale))
+            writer.store_all(
+                (values, f.offset(y[row], self._shape.y_column * pixel)) for pixel, values in enumerate(levels)
+            )
 
 
 def _kept(columns: Sequence[Sequence[Value]], width: int, parts: int, quad: int, part: int) -> Value:
@@ -592,6 +713,14 @@ class _Bytes:
             f.store(f.load(byte, f.offset(source, bytes.index)), f.offset(destination, bytes.index))
 
 
+def fetch_next(f: Function, panel: Value, bytes: Value, line: Value, lines: Value) -> None:
+    """A line's share of fetching the weights of the block behind this one. Blocks of small images are soon done, and
+    weights come from beyond the second-level cache."""
+    first, end = (bytes * number // lines for number in (line, line + 1))
+    with f.loop(bytes + first, bytes + end, LINE) as at:
+        f.prefetch(f.offset(panel, at.index))
+
+
 def load_weight(f: Function, scheme: Scheme, pointer: Value) -> Value:
     """A vector of weights."""
     return f.load(vector(f"i{8 * scheme.item}", scheme.vector_bytes // scheme.item), pointer)
@@ -629,7 +758,8 @@ class QuantizedDepthwise(KernelSpec):
     by ``x_line``, from input row to input row of the kernel by ``x_row``; microkernels are given ``input_rows``
     pointers, at most `MAX_KERNEL_ROWS`, the last of which is repeated from ``kernel_rows`` on. The channels come in
     ``pieces``: a table of words, for each piece the microkernel, its shape, the first channel and the weights. Lines
-    from ``whole`` on, at most one, have fewer rows: ``last_pieces`` are for them.
+    from ``whole`` on, at most one, have fewer rows: ``last_pieces`` are for them. Or the last one ``lacks`` a row (1,
+    else 0), and is like the others.
 
     Threads share images x ``bands`` x pieces, where a band is some lines: as many bands as there are threads, if
     that is more. A microkernel is called once for a band, as a call takes about as long as two pixels.
@@ -638,8 +768,8 @@ class QuantizedDepthwise(KernelSpec):
     targets = "bytes"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        "*pieces *last_pieces *x *y images lines whole bands count kernel_rows input_rows x_image x_line x_row y_image "
-        "y_line"
+        "*pieces *last_pieces *x *y images lines whole lacks bands count kernel_rows input_rows x_image x_line x_row "
+        "y_image y_line"
     )
     piece: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *shape channel *weights")
 
@@ -652,7 +782,7 @@ class QuantizedDepthwise(KernelSpec):
         f = module.driver()
         _, _, threads = f.parameters
         g = f.arguments(self.arguments)
-        table = f.stack(PTR, 1 + MAX_KERNEL_ROWS)
+        table = f.stack(PTR, 2 + MAX_KERNEL_ROWS)
         count = f.least(g.input_rows, MAX_KERNEL_ROWS)
         bands = f.least(g.lines, f.greatest(g.bands, threads))
 
@@ -660,9 +790,11 @@ class QuantizedDepthwise(KernelSpec):
             piece = f.arguments(self.piece, f.offset(pieces, place * (WORD * len(self.piece))))
             x = f.offset(g.x, image * g.x_image + line * g.x_line + piece.channel)
             f.store(lines, table)
+            is_last = f.compare("sge", line + lines, g.lines)
+            f.store(f.select(is_last, g.lacks, f.integer(0)), f.offset(table, WORD))
             with f.loop(0, count) as input_rows:
                 row = f.least(input_rows.index, g.kernel_rows - 1)
-                f.store(f.offset(x, row * g.x_row), f.at(table, input_rows.index + 1, "ptr"))
+                f.store(f.offset(x, row * g.x_row), f.at(table, input_rows.index + 2, "ptr"))
             y = f.offset(g.y, image * g.y_image + line * g.y_line + piece.channel)
             f.call(piece.kernel, table, piece.weights, y, piece.shape)
 
