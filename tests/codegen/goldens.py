@@ -149,6 +149,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
     yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
     yield QuantizedRows(isa, "i8", width, ragged=True)
+    if multiplies_pairs(target):
+        yield ScaleRows(isa)
+        yield ScaleRows(isa, clamps=True)
     if target.dot or multiplies_pairs(target):
         yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2 if target.dot else 1, staged=True)
     yield QuantizedDepthwise(isa)
