@@ -194,11 +194,11 @@ def test_the_end_of_a_normalization_is_one_pass(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_large_filters_share_rows_where_pairs_are_multiplied(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
-    case = depthwise_layer(1, np.int8, (1, 7, 9, 136), (5, 5))
+    case = depthwise_layer(1, np.int8, (1, 13, 14, 136), (7, 7))
     monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
     interpreter, kernel = machine_code(model_of(DEPTHWISE_CONV_2D, case), target=target)
     assert kernel.program is not None
     names = {name.rpartition("__")[0].rpartition("_")[0] for name in kernel.program.plan.kernels}
-    assert ("i8_dwconv_5x5s1staged" in names) == (multiplies_pairs(target) or bool(target.dot))
+    assert ("i8_dwconv_7x7s1staged" in names) == (multiplies_pairs(target) or bool(target.dot))
     (found,) = outputs(interpreter, {0: case.inputs[0].value})
     np.testing.assert_array_equal(found, case.outputs[0].value)

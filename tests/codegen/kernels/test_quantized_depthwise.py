@@ -147,6 +147,7 @@ class Layer:
                     spec.arguments,
                     blocks=number,
                     block_bytes=block_bytes,
+                    fetch=100,
                     count=count,
                     columns=-(-columns // together),
                     x_step=together * self.stride * self.x.strides[2],

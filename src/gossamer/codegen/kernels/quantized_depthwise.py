@@ -40,6 +40,9 @@ TOGETHER = (4, 2, 1)
 KNOWN = 49
 """Elements of the largest filter that is written out."""
 
+SUMS = 8
+"""Registers beside those with columns."""
+
 HELD = 9
 """Weights of a channel up to which 32 registers hold them for all pixels: a tenth of the time of 3x3."""
 
@@ -54,8 +57,8 @@ class QuantizedRows(KernelSpec):
     of the first line reads in each input row; weights are blocks as `PackDepthwise` writes them. ``shape`` is the
     argument block:
 
-    - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; if ``ragged``, only the first
-      ``count`` channels of each are there;
+    - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; a line has ``fetch`` bytes
+      of the next block's fetched; if ``ragged``, only the first ``count`` channels of each are there;
     - ``columns``: pixels of a row. From pixel to pixel the input moves by ``x_step`` bytes, at most by ``x_last`` in
       all, and the output by ``y_column``, at most by ``y_last``: so the last pixel may overlap the one before, if these
       are groups of pixels whose channels are treated as those of one;
@@ -90,7 +93,7 @@ class QuantizedRows(KernelSpec):
     targets = "bytes"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        "blocks block_bytes count columns x_step x_last x_tap y_column y_last y_row x_line y_line groups "
+        "blocks block_bytes fetch count columns x_step x_last x_tap y_column y_last y_row x_line y_line groups "
         "kernel_columns zero_point low high"
     )
 
@@ -128,7 +131,11 @@ class QuantizedRows(KernelSpec):
                 continue
             large = height * across > HELD
             for ragged, kept, clamps in product({False, width == last}, (0, step), (False, True)):
-                staged = bool(kept) and large and (pairs or (bool(target.dot) and step == 1))
+                staged = (
+                    bool(kept)
+                    and large
+                    and (not keeps(target, (height, across), rows, step) if pairs else bool(target.dot) and step == 1)
+                )
                 if staged and pairs and ragged:
                     continue
                 form = ((height, across, kept), rows, 1 + (staged and not pairs))
@@ -153,7 +160,7 @@ class QuantizedRows(KernelSpec):
             panel = f.offset(weights, blocks.index * shape.block_bytes)
             following = f.select(f.compare("slt", blocks.index + 1, shape.blocks), shape.block_bytes, 0)
             with f.loop(0, lines) as down:
-                fetch_next(f, panel, following, down.index, lines)
+                fetch_next(f, panel, following, down.index * shape.fetch, shape.fetch)
                 at = blocks.index * self.width + down.index * shape.x_line
                 to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
                 if self.kernel is None:
@@ -389,7 +396,7 @@ class _Kept:
         for group, place in enumerate(kept[:-1]):
             self._interleave(rows[2 * group : 2 * group + 2], place, taps)
         with f.loop(0, lines, carry=kept) as down:
-            fetch_next(f, panel, following, down.index, lines)
+            fetch_next(f, panel, following, down.index * shape.fetch, shape.fetch)
             # What is met by the next line alone, or by a row that is not there, is not read: any row will do.
             is_last = f.compare("sge", down.index + 1, lines)
             is_short = f.compare("sge", down.index + lacks, lines)
@@ -446,6 +453,13 @@ class _Kept:
             writer.store_all(
                 (values, f.offset(y[row], self._shape.y_column * pixel)) for pixel, values in enumerate(levels)
             )
+
+
+def keeps(target: Target, kernel: Tap, rows: int, stride: int) -> bool:
+    """Whether registers hold the columns that pixels share, for targets that multiply pairs."""
+    height, width = kernel
+    groups = -(-((rows - 1) * stride + height) // 2)
+    return 2 * groups * (width - stride) + SUMS <= target.registers
 
 
 def _kept(columns: Sequence[Sequence[Value]], width: int, parts: int, quad: int, part: int) -> Value:
@@ -585,12 +599,11 @@ class _Reader:
         return [f.emit(bytes, f"bitcast {pair} to {bytes}") for pair in pairs]
 
 
-def fetch_next(f: Function, panel: Value, bytes: Value, line: Value, lines: Value) -> None:
-    """A line's share of fetching the weights of the block behind this one. Blocks of small images are soon done, and
-    weights come from beyond the second-level cache."""
-    first, end = (bytes * number // lines for number in (line, line + 1))
-    with f.loop(bytes + first, bytes + end, LINE) as at:
-        f.prefetch(f.offset(panel, at.index))
+def fetch_next(f: Function, panel: Value, bytes: Value, first: Value, count: Value) -> None:
+    """A line's share of fetching the weights of the block behind this one, ``count`` bytes from the ``first`` on.
+    Blocks of small images are soon done, and weights come from beyond the second-level cache."""
+    with f.loop(first, f.least(first + count, bytes), LINE) as at:
+        f.prefetch(f.offset(panel, bytes + at.index))
 
 
 def load_weight(f: Function, scheme: Scheme, pointer: Value) -> Value:
