@@ -74,6 +74,8 @@ class _Rows:
     def __init__(self, f: Function, arguments: Arguments, clamps: bool) -> None:
         self._f, self._arguments, self._clamps = f, arguments, clamps
         self._scale = f.load(F32, arguments.scale)
+        self._scales = f.splat(self._scale)
+        self._bounds = [f.splat(_low(f, bound, "i8"), f.target.lanes(8)) for bound in (arguments.low, arguments.high)]
         self._zero_point = f.splat(_low(f, arguments.zero_point, "i16"), 2 * f.lanes)
 
     def write(self, at: Value, parts: list[Part], _: list[Value]) -> None:
@@ -99,7 +101,7 @@ class _Rows:
 
     def _rounded(self, product: Value) -> Value:
         f, lanes = self._f, product.type.lanes
-        scaled = product * f.splat(self._scale, lanes)
+        scaled = product * (self._scales if lanes > 1 else self._scale)
         words = vector("i32", lanes)
         name = f"@llvm.lrint.{words.suffix}.{scaled.type.suffix}"
         f.module.declare(f"declare {words} {name}({scaled.type})")
@@ -107,7 +109,9 @@ class _Rows:
 
     def _bytes(self, levels: list[Value], part: Part) -> Value:
         f, a, lanes = self._f, self._arguments, part.type.lanes
-        low, high = (f.splat(_low(f, bound, "i8"), lanes) for bound in (a.low, a.high))
+        low, high = self._bounds
+        if lanes < low.type.lanes:
+            low, high = (f.splat(_low(f, bound, "i8"), lanes) for bound in (a.low, a.high))
         if len(levels) < _EACH:
             wide = f.wrapping("add", levels[0], f.splat(_low(f, a.zero_point, "i32"), lanes))
             wide = f.intrinsic(
