@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from gossamer.codegen.dots import crosses
+from gossamer.codegen.dots import crosses, multiplies_pairs
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
@@ -150,8 +150,11 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
     yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
     yield QuantizedRows(isa, "i8", width, ragged=True)
-    if target.dot:
-        yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2, staged=True)
+    if multiplies_pairs(target):
+        yield ScaleRows(isa)
+        yield ScaleRows(isa, clamps=True)
+    if target.dot or multiplies_pairs(target):
+        yield QuantizedRows(isa, "i8", width, (5, 5, 1), 2, 2 if target.dot else 1, staged=True)
     yield QuantizedDepthwise(isa)
     yield PackDepthwise(isa, "u8", 1, 2)
     if crosses(target):

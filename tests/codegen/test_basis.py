@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.codegen import kernels
 from gossamer.codegen.basis import basis
-from gossamer.codegen.dots import crosses, takes_signs
+from gossamer.codegen.dots import crosses, multiplies_pairs, takes_signs
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.kernels.contract24 import narrows
 from gossamer.codegen.kernels.outputs import Requantized
@@ -22,6 +22,7 @@ from gossamer.codegen.library import ensure
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import closed_tiles
 from gossamer.delegates.jit import compiling
+from gossamer.ops.depthwise_conv_2d import op as DEPTHWISE_CONV_2D
 from gossamer.records import replace
 from gossamer.schema import (
     ActivationFunctionType,
@@ -32,6 +33,8 @@ from gossamer.schema import (
 )
 from gossamer.targets import Target, all_targets
 from tests.delegates.jit.running import TARGETS, machine_code, outputs
+from tests.delegates.jit.test_quantized_depthwise import layer as depthwise_layer
+from tests.ops.cases import model_of
 from tests.random_graphs import FORMS, Form, RandomGraph
 from tests.runtime.graphs import ModelMaker
 
@@ -45,8 +48,8 @@ NEEDS_A_COMPILER = {"Bf16Rows", "Turns"}
 """Kinds that are made for one model: a loop's own statements, which run as commands without a compiler. And those of
 reduced precision, which is then not had."""
 
-TILES, VNNI = {"TileGemm", "WithTiles"}, {"ScaleRows"}
-"""What only targets with tiles of bytes, or dot products of 512 bits, have."""
+TILES, X86 = {"TileGemm", "WithTiles"}, {"ScaleRows"}
+"""What only targets with tiles of bytes, or x86, have."""
 
 WEIGHTS_OF_24_BITS = {"Gemm24", "Pack24"}
 """What only targets have that shift two words as one."""
@@ -76,8 +79,8 @@ def test_every_kind_of_kernel_ships(target: Target) -> None:
     assert missing == (
         NEEDS_A_COMPILER
         | (set() if target.tiles else TILES)
-        | (set() if target.has("avx512vnni") else VNNI)
         | (set() if narrows(target) else WEIGHTS_OF_24_BITS)
+        | (set() if target.triple.startswith("x86_64") else X86)
         | (set() if any(crosses(member) for member in target.family()) else INNER_PRODUCTS)
     )
 
@@ -192,3 +195,15 @@ def test_the_end_of_a_normalization_is_one_pass(monkeypatch: pytest.MonkeyPatch)
     assert kernel.program is not None
     names = {name.rpartition("__")[0] for name in kernel.program.plan.kernels}
     assert names == {"f32_map_mul_vs", "f32_map_mul_add_relu_vvv"}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_large_filters_share_rows_where_pairs_are_multiplied(monkeypatch: pytest.MonkeyPatch, target: Target) -> None:
+    case = depthwise_layer(1, np.int8, (1, 13, 14, 136), (7, 7))
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    interpreter, kernel = machine_code(model_of(DEPTHWISE_CONV_2D, case), target=target)
+    assert kernel.program is not None
+    names = {name.rpartition("__")[0].rpartition("_")[0] for name in kernel.program.plan.kernels}
+    assert ("i8_dwconv_7x7s1staged" in names) == (multiplies_pairs(target) or bool(target.dot))
+    (found,) = outputs(interpreter, {0: case.inputs[0].value})
+    np.testing.assert_array_equal(found, case.outputs[0].value)

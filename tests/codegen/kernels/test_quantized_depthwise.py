@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.dots import Byte, offset
+from gossamer.codegen.dots import Byte, multiplies_pairs, offset
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
 from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
 from gossamer.errors import CompileError
@@ -77,7 +77,7 @@ class Layer:
     def run(
         self, target: Target, width: int, *, form: str = "kept", rows: int = 1, pixels: int = 1, threads: int = 1
     ) -> np.ndarray:
-        """The result of the kernels; ``form``: kept, apart, any."""
+        """The result of the kernels; ``form``: kept, apart, any, staged, or joined: the last line may lack a row."""
         of = scheme(target, width)
         images, height, columns, depth = self.y.shape
         together = min(self.together, columns)
@@ -90,7 +90,7 @@ class Layer:
         starts = [(0, width, blocks)] * bool(blocks)
         if rest:
             starts.append((blocks * width, rest, 1))
-        staged = form == "staged"
+        staged = form in ("staged", "joined")
         held: list[Any] = []
         tables: dict[int, list[int]] = {rows: [], 1: []}
         pitch = self.y.strides[2]
@@ -147,6 +147,7 @@ class Layer:
                     spec.arguments,
                     blocks=number,
                     block_bytes=block_bytes,
+                    fetch=100,
                     count=count,
                     columns=-(-columns // together),
                     x_step=together * self.stride * self.x.strides[2],
@@ -165,6 +166,7 @@ class Layer:
                 )
                 held.append((packed, shape))
                 words.extend(block(QuantizedDepthwise.piece, kernel=spec, shape=shape, channel=first, weights=packed))
+        lacks = height % rows if form == "joined" else 0
         pieces, last = (np.array(tables[n], np.int64) for n in (rows, height % rows or rows))
         driver = QuantizedDepthwise(target.name)
         input_rows = (
@@ -178,7 +180,8 @@ class Layer:
             y=self.y,
             images=images,
             lines=-(-height // rows),
-            whole=height // rows,
+            whole=(height + lacks) // rows,
+            lacks=lacks,
             bands=self.bands,
             count=len(starts),
             kernel_rows=input_rows if form != "any" else self.kernel[0],
@@ -261,6 +264,22 @@ def test_stages(target: Target, stride: int) -> None:
                     layer = Layer(columns, kernel, (2, columns), 2 * width, stride=stride)
                     got = layer.run(target, width, form="staged", rows=rows, pixels=pixels)
                     np.testing.assert_array_equal(got, layer.expected())
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@on_every_extension
+def test_lines_that_share_rows(target: Target, stride: int) -> None:
+    """Of one line and several, the last of which may lack a row, by one thread and some; rows longer than their room,
+    and kernels of even height, too."""
+    if not multiplies_pairs(target):
+        return
+    width = widths(target)[0]
+    for kernel in ((5, 5), (4, 3), (7, 2)) if stride == 1 else ((5, 5), (4, 3)):
+        for height, columns, threads in ((1, 3, 1), (2, 7, 1), (5, 150, 1), (9, 6, 3)):
+            layer = Layer(columns, kernel, (height, columns), 2 * width, stride=stride, images=1 + (height == 5))
+            rows = 2 if stride == 1 and height > 1 else 1
+            got = layer.run(target, width, form="joined", rows=rows, threads=threads)
+            np.testing.assert_array_equal(got, layer.expected())
 
 
 @on_every_extension

@@ -12,7 +12,7 @@ from gossamer.codegen.elements import ELEMENT_OF, element
 from gossamer.codegen.expression import calls, parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.elementwise import Map, operands_of
-from gossamer.codegen.kernels.scale import ScaleRows, runs
+from gossamer.codegen.kernels.scale import ScaleRows, has_dots, runs
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Word
 from gossamer.schema.enums import TensorType
@@ -120,7 +120,7 @@ def _scale_rows(node: Kernel, build: Build) -> bool:
         return False
     factors = steps.index(0)
     zeros, words = numbers[:2].tolist(), numbers.tolist()
-    if zeros[factors] != -128:
+    if zeros[factors] != -128 and has_dots(build.dots):
         return False
     build.command(
         ScaleRows(build.dots.name, clamps=tuple(words[4:6]) != (-128, 127)),
@@ -132,6 +132,7 @@ def _scale_rows(node: Kernel, build: Build) -> bool:
         x_row=steps[1 - factors],
         y_row=y_row,
         zero=zeros[1 - factors],
+        factor_zero=zeros[factors],
         scale=moved(build.address(node.operands[2]), 8),
         zero_point=words[3],
         low=words[4],

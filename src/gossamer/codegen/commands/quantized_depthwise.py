@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer.codegen.commands import Build, pair_products
-from gossamer.codegen.dots import Byte, offset
+from gossamer.codegen.dots import Byte, multiplies_pairs, offset
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
-from gossamer.codegen.kernels.quantized_depthwise import HELD, KNOWN, QuantizedDepthwise, QuantizedRows
+from gossamer.codegen.kernels.quantized_depthwise import HELD, KNOWN, QuantizedDepthwise, QuantizedRows, keeps
 from gossamer.programs.program import Address, Word
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
@@ -28,6 +28,9 @@ TOGETHER = 16
 
 BAND = 1 << 17
 """Bytes of the image that belong to a band: they stay in the second-level cache until all channels are done."""
+
+LOOP = 60
+"""Instructions in the time of a loop's end."""
 
 APART = 1.35
 """How much longer a block takes whose pixels share no columns."""
@@ -82,10 +85,15 @@ def commands(node: Kernel, build: Build) -> None:
             saturates=bool((to.scales >= 1).any()),  # sums are below 2**31
         )
 
+    def rows_of(form: Form) -> set[int]:
+        """The rows of all lines but the last, and of that."""
+        joins = form.staged and multiplies_pairs(target)
+        return {form.rows, (0 if joins else lines % form.rows) or form.rows}
+
     def kernels(choice: tuple[Form, int]) -> Iterator[QuantizedRows]:
         form, together = choice
         for piece in pieces_of(target, together * channels):
-            for number in {form.rows, lines % form.rows or form.rows}:
+            for number in rows_of(form):
                 yield kernel(form, together, piece, number)
 
     form, together = build.first(
@@ -93,7 +101,9 @@ def commands(node: Kernel, build: Build) -> None:
     )
     rows = form.rows
     split = max(1, TASKS // (images * -(-lines // rows)))
-    tables: dict[int, list[Word]] = {number: [] for number in (rows, lines % rows or rows)}
+    tables: dict[int, list[Word]] = {number: [] for number in rows_of(form)}
+    last = min(tables)
+    bands = -(-lines * geometry.stride[0] * x_row // BAND)
     for piece in pieces_of(target, together * channels):
         each = -(-piece.blocks // split)
         specs = {number: kernel(form, together, piece, number) for number in tables}
@@ -105,6 +115,7 @@ def commands(node: Kernel, build: Build) -> None:
                     QuantizedRows.arguments,
                     blocks=min(each, piece.blocks - begin),
                     block_bytes=block_bytes,
+                    fetch=-(-block_bytes * bands * rows // lines) if each > 1 else 0,
                     count=piece.present,
                     columns=-(-columns // together),
                     x_step=together * geometry.stride[1] * x_column,
@@ -133,13 +144,14 @@ def commands(node: Kernel, build: Build) -> None:
     build.command(
         QuantizedDepthwise(target.name),
         pieces=build.table(tables[rows]),
-        last_pieces=build.table(tables[lines % rows or rows]),
+        last_pieces=build.table(tables[last]),
         x=Address(start.base, start.offset - before),
         y=build.address(node.y),
         images=images,
         lines=-(-lines // rows),
-        whole=lines // rows,
-        bands=-(-lines * geometry.stride[0] * x_row // BAND),
+        whole=lines // rows if last < rows else -(-lines // rows),
+        lacks=lines % rows if last == rows else 0,
+        bands=bands,
         count=len(tables[rows]) // len(QuantizedDepthwise.piece),
         kernel_rows=height if form.kernel is None else input_rows,
         input_rows=input_rows,
@@ -158,11 +170,41 @@ def _form(node: Kernel, target: Target, together: int) -> Form:
         return Form()
     pair = geometry.stride == (1, 1) and geometry.dilation[0] == 1 and node.y.shape[1] > 1
     shares = together == 1 and geometry.dilation[1] == 1 and across < width and (down == across or not pair)
-    if not shares or (height * width > HELD and not target.dot and target.registers < 32):
-        return Form((height, width, 0), 1 + pair)
-    if height * width > HELD and target.dot and across == 1:
-        return Form((height, width, across), 1 + pair, 2, True)
-    return Form((height, width, across), 1 + pair)
+    apart, kept = Form((height, width, 0), 1 + pair), Form((height, width, across), 1 + pair)
+    if not shares:
+        return apart
+    if height * width <= HELD:
+        return kept
+    if multiplies_pairs(target):
+        if keeps(target, (height, width), kept.rows, across):
+            return kept
+        follows = (pair or down == 2) and geometry.dilation[0] == 1 and node.y.shape[3] >= widths(target)[-1]
+        return kept._replace(staged=True) if follows and _pays(node, kept.rows) else apart
+    return kept._replace(pixels=2, staged=True) if target.dot and across == 1 else kept
+
+
+def _pays(node: Kernel, rows: int) -> bool:
+    """Whether lines of so many rows gain by sharing what they interleave: in instructions for a block of channels.
+
+    A column of a group takes six. Lines have some short loops, which end in a wrong guess each.
+    """
+    geometry: Geometry = node.settings.geometry
+    (height, width), stride = geometry.kernel, geometry.stride[1]
+    _, down, across, _ = node.y.shape
+
+    def groups(rows: int) -> int:
+        return -(-((rows - 1) * stride + height) // 2)
+
+    def sums(rows: int) -> int:
+        """Of a pixel of so many rows: a product and a sum for each group and column, and what makes bytes of it."""
+        return rows * 2 * (2 * -(-height // 2) * width + 5)
+
+    lines = -(-down // rows)
+    shared = (groups(rows) - 1 + lines) * ((across - 1) * stride + width) * 6
+    shared += lines * (across * sums(rows) + 4 * LOOP)
+    each = [rows] * (down // rows) + [1] * (down % rows)
+    apart = sum(across * (4 * groups(number) * width + sums(number)) for number in each)
+    return shared <= apart + len(each) * LOOP
 
 
 def _is_known(geometry: Geometry) -> bool:

@@ -72,9 +72,10 @@ def quads_of(scheme: Scheme, kernel: Tap, rows: int = 1, stride: int = 1, *, sta
     """The taps that are multiplied together, in the order in which weights are packed: of all the input rows that
     ``rows`` output rows read, group by group of them and column by column.
 
-    Where ``staged``, what is left of the rows is taken for several columns together, and one row of output has the
-    quads of two. So the weights of one row are always the first of those of several.
+    Where ``staged``, in groups of four, what is left of the rows is taken for several columns together, and one row of
+    output has the quads of two. So the weights of one row are always the first of those of several.
     """
+    staged = staged and scheme.rows > 2
     height, width = (max(rows, 2 if staged else 1) - 1) * stride + kernel[0], kernel[1]
     found = []
     for first in range(0, height, scheme.rows):

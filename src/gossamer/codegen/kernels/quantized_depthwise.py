@@ -8,14 +8,15 @@ meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import ClassVar, NamedTuple
 
 from gossamer.codegen.basis import BYTES, WINDOWS
-from gossamer.codegen.dots import Byte, flips, packed, rounded
-from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Part, Type, Value, vector
+from gossamer.codegen.dots import Byte, flips, multiplies_pairs
+from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Type, Value, vector
+from gossamer.codegen.kernels.depthwise_bytes import Channels, Writer
 from gossamer.codegen.kernels.pack_depthwise import Scheme, Tap, quads_of, scheme, weights_of, widths
 from gossamer.codegen.spec import WORD, ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -30,8 +31,17 @@ LINE = 64
 STAGE = 16
 """Pixels whose quads are stored at a time, so that they stay in the first-level cache."""
 
+ROOM = 24 << 10
+"""Bytes of interleaved rows that are kept for the lines that follow."""
+
+TOGETHER = (4, 2, 1)
+"""Pixels of such lines that share weights, and so many of those that are left."""
+
 KNOWN = 49
 """Elements of the largest filter that is written out."""
+
+SUMS = 8
+"""Registers beside those with columns."""
 
 HELD = 9
 """Weights of a channel up to which 32 registers hold them for all pixels: a tenth of the time of 3x3."""
@@ -43,11 +53,12 @@ class QuantizedRows(KernelSpec):
     rows of output and blocks of ``width`` channels.
 
     ``void k(ptr rows, ptr weights, ptr y, ptr shape)``. ``rows`` has the number of lines, of so many rows of output
-    each, and pointers to the first byte that the first pixel of the first line reads in each input row; weights are
-    blocks as `PackDepthwise` writes them. ``shape`` is the argument block:
+    each, whether the last of them lacks its second row (1, else 0), and pointers to the first byte that the first pixel
+    of the first line reads in each input row; weights are blocks as `PackDepthwise` writes them. ``shape`` is the
+    argument block:
 
-    - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; if ``ragged``, only the first
-      ``count`` channels of each are there;
+    - ``blocks`` of channels, one behind the other, with ``block_bytes`` of weights each; a line has ``fetch`` bytes
+      of the next block's fetched; if ``ragged``, only the first ``count`` channels of each are there;
     - ``columns``: pixels of a row. From pixel to pixel the input moves by ``x_step`` bytes, at most by ``x_last`` in
       all, and the output by ``y_column``, at most by ``y_last``: so the last pixel may overlap the one before, if these
       are groups of pixels whose channels are treated as those of one;
@@ -59,10 +70,12 @@ class QuantizedRows(KernelSpec):
     ``kernel``: rows, columns and stride between output rows (in input rows) and pixels (in taps), when known; then
     interleaved columns are kept for the pixels that follow. Stride 0: pixels share no columns, and there is one output
     row or a stride of 1 between them. ``spread``: a stride of 2 between pixels of so many bytes, of which every second
-    fills the block. ``staged``: interleaved quads are stored for `STAGE` pixels, which suits kernels of five rows and
-    more, and what is left of groups of rows is taken for several columns together. ``layers``: how many bytes a weight
-    is the sum of. ``clamps``: ``low`` and ``high`` are not the ends of the type. ``saturates``: products of sums and
-    scales may be 2**31 or more.
+    fills the block. ``staged`` suits kernels of five rows and more: interleaved quads are stored for `STAGE` pixels,
+    and what is left of groups of rows is taken for several columns together; or, where groups have two rows, these are
+    stored for the lines that follow, each of which has to begin two input rows further down; only here may the last
+    line lack a row. ``layers``: how many bytes
+    a weight is the sum of. ``clamps``: ``low`` and ``high`` are not the ends of the type. ``saturates``: products of
+    sums and scales may be 2**31 or more.
     """
 
     type: Byte
@@ -80,7 +93,7 @@ class QuantizedRows(KernelSpec):
     targets = "bytes"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        "blocks block_bytes count columns x_step x_last x_tap y_column y_last y_row x_line y_line groups "
+        "blocks block_bytes fetch count columns x_step x_last x_tap y_column y_last y_row x_line y_line groups "
         "kernel_columns zero_point low high"
     )
 
@@ -109,7 +122,7 @@ class QuantizedRows(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        isa, last = target.name, widths(target)[-1]
+        isa, last, pairs = target.name, widths(target)[-1], multiplies_pairs(target)
         for type, width, layers in product(BYTES, widths(target), (1, 2)):
             for ragged in {False, width == last}:
                 yield cls(isa, type, width, layers=layers, ragged=ragged, clamps=True, saturates=True)
@@ -118,10 +131,14 @@ class QuantizedRows(KernelSpec):
                 continue
             large = height * across > HELD
             for ragged, kept, clamps in product({False, width == last}, (0, step), (False, True)):
-                if kept and large and not target.dot and target.registers < 32:
+                staged = (
+                    bool(kept)
+                    and large
+                    and (not keeps(target, (height, across), rows, step) if pairs else bool(target.dot) and step == 1)
+                )
+                if staged and pairs and ragged:
                     continue
-                staged = bool(kept) and large and bool(target.dot) and step == 1
-                form = ((height, across, kept), rows, 1 + staged)
+                form = ((height, across, kept), rows, 1 + (staged and not pairs))
                 yield cls(isa, type, width, *form, staged=staged, ragged=ragged, clamps=clamps)
 
     def emit(self, target: Target) -> str:
@@ -133,21 +150,27 @@ class QuantizedRows(KernelSpec):
         f = module.microkernel("rows", "weights", "y", "shape")
         rows, weights, y, shape_pointer = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
-        writer = _Writer(f, self, shape)
+        writer = Writer(f, self, scheme(target, self.width).parts, shape)
         reader = _Reader(f, self, shape)
-        lines, rows = f.load(I64, rows), f.offset(rows, WORD)
-        with f.loop(0, shape.blocks) as blocks, f.loop(0, lines) as down:
-            at = blocks.index * self.width + down.index * shape.x_line
+        lines, lacks, rows = f.load(I64, rows), f.offset(rows, WORD), f.offset(rows, 2 * WORD)
+        if self.staged and scheme(target, self.width).rows == 2:
+            _Kept(f, self, shape, reader, writer).write(rows, weights, y, lines, f.load(I64, lacks))
+            return module.text()
+        with f.loop(0, shape.blocks) as blocks:
             panel = f.offset(weights, blocks.index * shape.block_bytes)
-            to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
-            if self.kernel is None:
-                self._any(f, shape, reader, writer, rows, at, panel, to)
-            else:
-                pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
-                pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
+            following = f.select(f.compare("slt", blocks.index + 1, shape.blocks), shape.block_bytes, 0)
+            with f.loop(0, lines) as down:
+                fetch_next(f, panel, following, down.index * shape.fetch, shape.fetch)
+                at = blocks.index * self.width + down.index * shape.x_line
+                to = f.offset(y, blocks.index * self.width + down.index * shape.y_line)
+                if self.kernel is None:
+                    self._any(f, shape, reader, writer, rows, at, panel, to)
+                else:
+                    pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
+                    pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
         return module.text()
 
-    def _kept(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
+    def _kept(self, f: Function, shape: Arguments, reader: _Reader, writer: Writer, block: _Block) -> None:
         """Columns that the next pixel meets too stay in registers."""
         height, width, stride, rows, at, panel, to = block
         pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
@@ -182,7 +205,7 @@ class QuantizedRows(KernelSpec):
         f: Function,
         shape: Arguments,
         reader: _Reader,
-        writer: _Writer,
+        writer: Writer,
         weights: _Weights,
         outputs: Sequence[Callable[[int, int], Value]],
         panel: Value,
@@ -207,7 +230,7 @@ class QuantizedRows(KernelSpec):
             for (pixel, row), values in levels.items()
         )
 
-    def _staged(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
+    def _staged(self, f: Function, shape: Arguments, reader: _Reader, writer: Writer, block: _Block) -> None:
         """First the quads of some pixels, then their sums. In memory there is room for what is too much for registers:
         pixels share the weights that are loaded, and quads that are loaded are shared among rows."""
         height, width, stride, rows, at, panel, to = block
@@ -255,7 +278,7 @@ class QuantizedRows(KernelSpec):
                     self._finish(f, shape, reader, writer, weights, outputs, panel, to, stages.index + columns.index)
                 start = end
 
-    def _apart(self, f: Function, shape: Arguments, reader: _Reader, writer: _Writer, block: _Block) -> None:
+    def _apart(self, f: Function, shape: Arguments, reader: _Reader, writer: Writer, block: _Block) -> None:
         """Every pixel interleaves the columns that it meets."""
         height, width, _, rows, at, panel, to = block
         pointers = reader.pointers(rows, at, self.rows - 1 + height)
@@ -297,7 +320,7 @@ class QuantizedRows(KernelSpec):
         f: Function,
         shape: Arguments,
         reader: _Reader,
-        writer: _Writer,
+        writer: Writer,
         rows: Value,
         at: Value,
         panel: Value,
@@ -324,6 +347,119 @@ class QuantizedRows(KernelSpec):
                 down.hand_on(across.results)
             values = [writer.level(sum, writer.scale(panel, part)) for part, sum in enumerate(down.results[:-1])]
             writer.store(values, f.offset(to, f.least(columns.index * shape.y_column, shape.y_last)))
+
+
+class _Kept:
+    """Lines that share groups of two interleaved rows: each is interleaved once, and stays in the first-level cache."""
+
+    def __init__(self, f: Function, spec: QuantizedRows, shape: Arguments, reader: _Reader, writer: Writer) -> None:
+        if spec.kernel is None:
+            raise CompileError(f"{spec.name}: lines share rows only if the kernel is known.")
+        self._f, self._spec, self._shape, self._reader, self._writer = f, spec, shape, reader, writer
+        self._height, self._width, self._stride = spec.kernel
+        self._rows = (spec.rows - 1) * self._stride + self._height
+        self._groups = -(-self._rows // 2)
+        self._each = reader.scheme.parts * reader.scheme.vector_bytes
+        self._columns = ROOM // (self._groups * self._each)
+        self._room = _aligned_room(f, self._groups * self._columns * self._each)
+
+    def write(self, rows: Value, weights: Value, y: Value, lines: Value, lacks: Value) -> None:
+        """All blocks, in stages of columns that fit the room, and are about as wide as each other."""
+        f, shape = self._f, self._shape
+        most = (self._columns - self._width) // self._stride + 1
+        stages = (shape.columns + (most - 1)) // most
+        share = (shape.columns + (stages - 1)) // f.greatest(stages, 1)
+        with f.loop(0, shape.blocks) as blocks:
+            panel = f.offset(weights, blocks.index * shape.block_bytes)
+            following = f.select(f.compare("slt", blocks.index + 1, shape.blocks), shape.block_bytes, 0)
+            with f.loop(0, shape.columns, share) as stage:
+                first = blocks.index * self._spec.width
+                pointers = self._reader.pointers(rows, first + stage.index * shape.x_step, self._rows)
+                to = f.offset(y, first + stage.index * shape.y_column)
+                self._stage(pointers, panel, to, f.least(shape.columns - stage.index, share), lines, lacks, following)
+
+    def _stage(
+        self,
+        rows: Sequence[Value],
+        panel: Value,
+        to: Value,
+        count: Value,
+        lines: Value,
+        lacks: Value,
+        following: Value,
+    ) -> None:
+        f, shape, read = self._f, self._shape, self._rows
+        kernel = (self._height, self._width)
+        weights = _Weights(f, self._spec, kernel, self._stride, panel)
+        taps = (count - 1) * self._stride + self._width
+        kept = [f.offset(self._room, group * self._columns * self._each) for group in range(self._groups)]
+        for group, place in enumerate(kept[:-1]):
+            self._interleave(rows[2 * group : 2 * group + 2], place, taps)
+        with f.loop(0, lines, carry=kept) as down:
+            fetch_next(f, panel, following, down.index * shape.fetch, shape.fetch)
+            # What is met by the next line alone, or by a row that is not there, is not read: any row will do.
+            is_last = f.compare("sge", down.index + 1, lines)
+            is_short = f.compare("sge", down.index + lacks, lines)
+            before, upper = (f.offset(rows[row], down.index * shape.x_line) for row in (read - 2, read - 1))
+            if read % 2:
+                lower = f.offset(before, shape.x_line)
+                upper = f.select(is_short, before, upper)
+                lower = f.select(is_last, upper, lower)
+            else:
+                upper, lower = before, f.select(is_short, before, upper)
+            self._interleave((upper, lower), down.values[-1], taps)
+            line = f.offset(to, down.index * shape.y_line)
+            y = [line, f.offset(line, f.select(is_short, f.integer(0), shape.y_row))][: self._spec.rows]
+            start = f.integer(0)
+            for pixels in TOGETHER:
+                end = count if pixels == 1 else start + (count - start) // pixels * pixels
+                with f.loop(start, end, pixels) as columns:
+                    places = [f.offset(group, columns.index * (self._stride * self._each)) for group in down.values]
+                    at = columns.index * shape.y_column
+                    self._pixels(weights, places, panel, [f.offset(row, at) for row in y], pixels)
+                start = end
+            down.hand_on([*down.values[1:], down.values[0]])
+
+    def _interleave(self, rows: Sequence[Value], to: Value, count: Value) -> None:
+        f, reader = self._f, self._reader
+        with f.loop(0, count) as taps:
+            pixels = [reader.pixel(f.offset(row, taps.index * self._shape.x_tap)) for row in rows]
+            for part, value in enumerate(reader.interleaved(pixels)):
+                f.store(value, f.offset(to, taps.index * self._each + part * reader.scheme.vector_bytes))
+
+    def _pixels(self, weights: _Weights, places: Sequence[Value], panel: Value, y: Sequence[Value], count: int) -> None:
+        """Row by row and part by part, so that there are registers for the sums and what they share. The first row
+        comes last: it replaces the second one, if that is not there."""
+        f, reader, writer = self._f, self._reader, self._writer
+        wide = vector("i16", reader.scheme.vector_bytes // 2)
+        for row in reversed(range(self._spec.rows)):
+            levels: list[list[Value]] = [[] for _ in range(count)]
+            for part in range(reader.scheme.parts):
+                f.keep_order()
+                sums = [writer.bias(panel, part)] * count
+                known: dict[tuple[int, int], Value] = {}
+                for quad, layer in weights.of_row(row):
+                    group, column = divmod(quad, self._width)
+                    weight = weights.load(row, quad, layer, part)
+                    for pixel in range(count):
+                        tap = pixel * self._stride + column
+                        if (group, tap) not in known:
+                            at = f.offset(places[group], tap * self._each + part * reader.scheme.vector_bytes)
+                            known[group, tap] = f.load(wide, at)
+                        sums[pixel] = reader.dot(sums[pixel], known[group, tap], weight)
+                scale = writer.scale(panel, part)
+                for pixel, sum in enumerate(sums):
+                    levels[pixel].append(writer.level(sum, scale))
+            writer.store_all(
+                (values, f.offset(y[row], self._shape.y_column * pixel)) for pixel, values in enumerate(levels)
+            )
+
+
+def keeps(target: Target, kernel: Tap, rows: int, stride: int) -> bool:
+    """Whether registers hold the columns that pixels share, for targets that multiply pairs."""
+    height, width = kernel
+    groups = -(-((rows - 1) * stride + height) // 2)
+    return 2 * groups * (width - stride) + SUMS <= target.registers
 
 
 def _kept(columns: Sequence[Sequence[Value]], width: int, parts: int, quad: int, part: int) -> Value:
@@ -384,7 +520,7 @@ class _Reader:
         self._f = f
         self._type = spec.type
         self.scheme = scheme(f.target, spec.width)
-        self._pixel = _Bytes(f, spec.width, shape.count if spec.ragged else None)
+        self._pixel = Channels(f, spec.width, shape.count if spec.ragged else None)
         self._flips = flips(f.target, spec.type)
         self._spread = spec.spread
 
@@ -463,133 +599,11 @@ class _Reader:
         return [f.emit(bytes, f"bitcast {pair} to {bytes}") for pair in pairs]
 
 
-class _Writer:
-    """Sums to bytes."""
-
-    def __init__(self, f: Function, spec: QuantizedRows, shape: Arguments) -> None:
-        self._f = f
-        self._scheme = scheme(f.target, spec.width)
-        self._signed, self._clamps = spec.type == "i8", spec.clamps
-        self._pixel = _Bytes(f, spec.width, shape.count if spec.ragged else None)
-        self._lanes = spec.width // self._scheme.parts
-        element = "i8" if self._scheme.parts == 4 else "i16"
-        self._zero_point, self._low, self._high = (
-            f.splat(f.emit(vector(element, 1), f"trunc {word} to {element}"), lanes)
-            for word, element, lanes in (
-                (shape.zero_point, "i16", 2 * self._lanes),
-                (shape.low, element, spec.width),
-                (shape.high, element, spec.width),
-            )
-        )
-        self._most: Value | None = None
-        if spec.saturates:
-            self._most = f.splat(f.to_float(shape.high - shape.zero_point), self._lanes)
-
-    def bias(self, panel: Value, part: int) -> Value:
-        """What the sums of a part begin with."""
-        return self._f.load(vector("i32", self._lanes), self._f.offset(panel, 4 * self._lanes * part))
-
-    def scale(self, panel: Value, part: int) -> Value:
-        """The scales of a part."""
-        at = 4 * self._scheme.width + 4 * self._lanes * part
-        return self._f.load(vector("float", self._lanes), self._f.offset(panel, at))
-
-    def level(self, sum: Value, scale: Value) -> Value:
-        """A sum times its scale, to the nearest integer."""
-        f = self._f
-        real = f.emit(scale.type, f"sitofp {sum} to {scale.type}") * scale
-        if self._most is not None:
-            real = f.minimum(real, self._most)
-        return rounded(f, real)
-
-    def store_all(self, pixels: Iterable[tuple[Sequence[Value], Value]]) -> None:
-        """The levels of several pixels, as bytes, each at its pointer."""
-        f, width = self._f, self._scheme.width
-        if f.target.vector_bits != 256 or self._scheme.parts != 2:
-            for levels, to in pixels:
-                self.store(levels, to)
-            return
-        # Two pixels of 16 channels are packed together, 8 channels of each within 128 bits.
-        found = list(pixels)
-        for first in range(0, len(found), 2):
-            two = found[first : first + 2]
-            words = [self._words(levels)[0] for levels, _ in two]
-            bytes = packed(f, "i8", words[0], words[-1], self._signed)
-            if self._clamps:
-                type = vector("i8", width)
-                low, high = (f.emit(type, f"trunc {x} to {type}") for x in (self._low, self._high))
-                low, high = (f.shuffle(x, x, [*range(width), *range(width)]) for x in (low, high))
-                bytes = self._bounded(bytes, low, high)
-            for number, (_, to) in enumerate(two):
-                half = [8 * (number + 2 * run) + byte for run in range(2) for byte in range(8)]
-                self._pixel.store(f.shuffle(bytes, bytes, half), to)
-
-    def _words(self, levels: Sequence[Value]) -> list[Value]:
-        """Levels plus the zero point, in 16 bits."""
-        return [
-            self._f.intrinsic("llvm.sadd.sat", packed(self._f, "i16", a, b, True), self._zero_point)
-            for a, b in zip(levels[::2], levels[1::2], strict=True)
-        ]
-
-    def _bounded(self, bytes: Value, low: Value, high: Value) -> Value:
-        sign = "s" if self._signed else "u"
-        bytes = self._f.intrinsic(f"llvm.{sign}max", bytes, low)
-        return self._f.intrinsic(f"llvm.{sign}min", bytes, high)
-
-    def store(self, levels: Sequence[Value], to: Value) -> None:
-        """Plus the zero point, clamped, as bytes."""
-        f = self._f
-        words = self._words(levels)
-        if len(words) == 2:
-            bytes = packed(f, "i8", words[0], words[1], self._signed)
-            if self._clamps:
-                bytes = self._bounded(bytes, self._low, self._high)
-            self._pixel.store(bytes, to)
-            return
-        bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)
-        narrow = bounded.type.with_element("i8")
-        self._pixel.store(f.emit(narrow, f"trunc {bounded} to {narrow}"), to)
-
-
-class _Bytes:
-    """A vector of bytes of a pixel, or the first ``count`` of them."""
-
-    def __init__(self, f: Function, width: int, count: Value | None) -> None:
-        self._f = f
-        self._type = vector("i8", width)
-        self._count = count
-        self._part: Part | None = None
-        self._room: Value | None = None
-        if count is not None and f.target.vector_bits == 512:
-            self._part = Part(f, self._type, count)
-        elif count is not None:
-            self._room = f.stack(self._type, 1)
-            f.store(f.constant(self._type, 0), self._room)
-
-    def load(self, pointer: Value) -> Value:
-        """The bytes at a pointer; those that are not there are 0."""
-        if self._part is not None:
-            return self._part.load(pointer)
-        if self._room is None:
-            return self._f.load(self._type, pointer)
-        self._move(pointer, self._room)
-        return self._f.load(self._type, self._room)
-
-    def store(self, value: Value, pointer: Value) -> None:
-        """Write them."""
-        if self._part is not None:
-            self._part.store(value, pointer)
-        elif self._room is None:
-            self._f.store(value, pointer)
-        else:
-            self._f.store(value, self._room)
-            self._move(self._room, pointer)
-
-    def _move(self, source: Value, destination: Value) -> None:
-        f = self._f
-        byte = vector("i8", 1)
-        with f.loop(0, f.least(self._count or 0, self._type.lanes)) as bytes:
-            f.store(f.load(byte, f.offset(source, bytes.index)), f.offset(destination, bytes.index))
+def fetch_next(f: Function, panel: Value, bytes: Value, first: Value, count: Value) -> None:
+    """A line's share of fetching the weights of the block behind this one, ``count`` bytes from the ``first`` on.
+    Blocks of small images are soon done, and weights come from beyond the second-level cache."""
+    with f.loop(first, f.least(first + count, bytes), LINE) as at:
+        f.prefetch(f.offset(panel, bytes + at.index))
 
 
 def load_weight(f: Function, scheme: Scheme, pointer: Value) -> Value:
@@ -629,7 +643,8 @@ class QuantizedDepthwise(KernelSpec):
     by ``x_line``, from input row to input row of the kernel by ``x_row``; microkernels are given ``input_rows``
     pointers, at most `MAX_KERNEL_ROWS`, the last of which is repeated from ``kernel_rows`` on. The channels come in
     ``pieces``: a table of words, for each piece the microkernel, its shape, the first channel and the weights. Lines
-    from ``whole`` on, at most one, have fewer rows: ``last_pieces`` are for them.
+    from ``whole`` on, at most one, have fewer rows: ``last_pieces`` are for them. Or the last one ``lacks`` a row (1,
+    else 0), and is like the others.
 
     Threads share images x ``bands`` x pieces, where a band is some lines: as many bands as there are threads, if
     that is more. A microkernel is called once for a band, as a call takes about as long as two pixels.
@@ -638,8 +653,8 @@ class QuantizedDepthwise(KernelSpec):
     targets = "bytes"
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        "*pieces *last_pieces *x *y images lines whole bands count kernel_rows input_rows x_image x_line x_row y_image "
-        "y_line"
+        "*pieces *last_pieces *x *y images lines whole lacks bands count kernel_rows input_rows x_image x_line x_row "
+        "y_image y_line"
     )
     piece: ClassVar[ArgumentBlock] = ArgumentBlock("*kernel *shape channel *weights")
 
@@ -652,7 +667,7 @@ class QuantizedDepthwise(KernelSpec):
         f = module.driver()
         _, _, threads = f.parameters
         g = f.arguments(self.arguments)
-        table = f.stack(PTR, 1 + MAX_KERNEL_ROWS)
+        table = f.stack(PTR, 2 + MAX_KERNEL_ROWS)
         count = f.least(g.input_rows, MAX_KERNEL_ROWS)
         bands = f.least(g.lines, f.greatest(g.bands, threads))
 
@@ -660,9 +675,11 @@ class QuantizedDepthwise(KernelSpec):
             piece = f.arguments(self.piece, f.offset(pieces, place * (WORD * len(self.piece))))
             x = f.offset(g.x, image * g.x_image + line * g.x_line + piece.channel)
             f.store(lines, table)
+            is_last = f.compare("sge", line + lines, g.lines)
+            f.store(f.select(is_last, g.lacks, f.integer(0)), f.offset(table, WORD))
             with f.loop(0, count) as input_rows:
                 row = f.least(input_rows.index, g.kernel_rows - 1)
-                f.store(f.offset(x, row * g.x_row), f.at(table, input_rows.index + 1, "ptr"))
+                f.store(f.offset(x, row * g.x_row), f.at(table, input_rows.index + 2, "ptr"))
             y = f.offset(g.y, image * g.y_image + line * g.y_line + piece.channel)
             f.call(piece.kernel, table, piece.weights, y, piece.shape)
 
