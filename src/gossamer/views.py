@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.records import record
+from gossamer.records import record, replace
 from gossamer.schema.enums import TensorType
 from gossamer.sizes import Later, computed, known, later, sizes_in
 
@@ -359,6 +359,10 @@ class Requantization:
     high: int
     nudge: float = 0.0
 
+    def of_channels(self, some: slice) -> Requantization:
+        """That of some of the channels."""
+        return replace(self, scales=_of_channels(self.scales, some))
+
 
 @record(frozen=True, eq=False, slots=True)
 class FixedPoint:
@@ -375,3 +379,12 @@ class FixedPoint:
     exponents: NDArray[Any] | None
     low: int = -32768
     high: int = 32767
+
+    def of_channels(self, some: slice) -> FixedPoint:
+        """That of some of the channels."""
+        exponents = None if self.exponents is None else _of_channels(self.exponents, some)
+        return replace(self, multipliers=_of_channels(self.multipliers, some), exponents=exponents)
+
+
+def _of_channels(numbers: NDArray[Any], some: slice) -> NDArray[Any]:
+    return numbers[some] if numbers.size > 1 else numbers

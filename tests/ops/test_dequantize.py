@@ -23,6 +23,7 @@ CASES = [
     case_("int8", tensor([-128, 0, 127], np.int8, scale=0.5, zero_point=1), [-64.5, -0.5, 63]),
     case_("uint8", tensor([0, 128, 255], np.uint8, scale=0.5, zero_point=128), [-64, 0, 63.5]),
     case_("int16", tensor([-32768, 32767], np.int16, scale=2**-15), [-1, 32767 / 32768]),
+    case_("int16_of_nothing", tensor([-1, 0, 2], np.int16, scale=2**-140), [-(2**-140), 0, 2**-139]),
     case_("float16", tensor([-1.5, 65504, 2**-24, np.inf, np.nan], np.float16), [-1.5, 65504, 2**-24, np.inf, np.nan]),
     case_("int4", const([-8, 7, 3], np.int8, type=TensorType.INT4, scale=0.5), [-4, 3.5, 1.5]),
     case_("uint4", const([0, 15, 3], np.uint8, type=TensorType.UINT4, scale=0.5, zero_point=1), [-0.5, 7, 1]),

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.ops import gelu
 from gossamer.ops.gelu import erfc, op
 from gossamer.schema import GeluOptions
-from tests.ops.cases import Case, run_case, tensor
-from tests.ops.reference import assert_refused
+from tests.ops.cases import Case, model_of, run_case, tensor
+from tests.ops.reference import assert_refused, output_of
 
 QS = [-128, -100, -60, -20, -5, 0, 3, 12, 50, 127]
 US = [0, 28, 68, 108, 123, 128, 131, 140, 178, 255]
@@ -69,6 +70,41 @@ CASES = [
 
 def test_case(case: Case, backend: Any) -> None:
     run_case(backend, op, case)
+
+
+SCALES = [
+    (0.0002065904118353501, 0.0002065904118353501, EXACT),
+    (4.096130214747973e-05, 3.026771628356073e-05, APPROXIMATE),
+]
+"""Of inputs and outputs, with which an entry of the table is next to a half: the last bit of C's functions decides."""
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("scale", "output_scale", "options"), SCALES)
+def test_all_of_int16(scale: float, output_scale: float, options: GeluOptions) -> None:
+    peer = pytest.importorskip("ai_edge_litert.interpreter")
+    x = np.arange(-32768, 32768).astype(np.int16)
+    case = Case("", [tensor(x, np.int16, scale=scale)], [tensor(x, np.int16, scale=output_scale)], options, 2)
+    interpreter = peer.Interpreter(model_content=model_of(op, case))
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    np.testing.assert_array_equal(
+        output_of(op, case), interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    )
+
+
+def test_tables_are_of_the_functions_of_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def single(name: str, double: Any) -> Any:
+        asked.append(name)
+        return double
+
+    monkeypatch.setattr(gelu, "single", single)
+    for options in (EXACT, APPROXIMATE):
+        output_of(op, Case("", [tensor(WS, np.int16, scale=0.01)], [tensor(WS, np.int16, scale=0.01)], options, 2))
+    assert set(asked) == {"erfcf", "tanhf"}
 
 
 def test_erfc_is_erfc() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import platform
+from typing import Any
 
 import numpy as np
 import pytest
 
-from gossamer.ops._libm import expf
+from gossamer.ops._libm import expf, single
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
@@ -30,3 +31,23 @@ def test_expf_is_that_of_glibc() -> None:
 def test_exact_values() -> None:
     np.testing.assert_array_equal(expf(np.array([0, -200, 200], np.float32)), np.array([1, 0, np.inf], np.float32))
     assert expf(np.float32(1)) == np.float32(np.e)
+
+
+@pytest.mark.parametrize("name", ["erfcf", "expm1f", "logf", "tanhf"])
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_functions_are_those_of_the_library(name: str) -> None:
+    function = getattr(ctypes.CDLL("libm.so.6"), name)
+    function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float]
+    x = np.random.default_rng(0).random((4, 100), np.float32) * 3
+    assert single(name, _none)(x).tolist() == [[function(float(number)) for number in row] for row in x]
+
+
+def test_what_no_library_has_is_rounded() -> None:
+    x = np.array([[-0.3, 2]], np.float32)
+    got = single("no_such_function", np.tanh)(x)
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, np.tanh(x.astype(np.float64)).astype(np.float32))
+
+
+def _none(x: Any) -> Any:
+    raise AssertionError

@@ -74,6 +74,12 @@ CASES = [
         tensor([-16384, 2, 300], np.int16, scale=0.5),
         2,
     ),
+    case_(
+        "int16_shifted_by_more_than_its_bits",
+        tensor([-32768, -1, 0, 1, 1000], np.int16, scale=1e5),
+        tensor([-32768, -2, 0, 2, 2328], np.int16, scale=1e-5),
+        2,
+    ),
     case_("int16_to_int32", tensor([-32768, 3], np.int16, scale=0.5), tensor([-65536, 6], np.int32, scale=0.25), 2),
     case_(
         "int32_to_int8", tensor([-70000, 3, 70], np.int32, scale=0.5), tensor([-128, 6, 127], np.int8, scale=0.25), 3

@@ -63,6 +63,12 @@ CASES = [
         SubOptions(pot_scale_int16=False),
     ),
     Case(
+        "int16_of_equals",
+        [tensor([1000, -3], np.int16, scale=0.003), tensor([1000, -3], np.int16, scale=0.003)],
+        [tensor([0, 0], np.int16, scale=3.59e-43)],
+        SubOptions(pot_scale_int16=False),
+    ),
+    Case(
         "int16_power_of_two",
         [tensor([32767, 5, 4], np.int16, scale=2**-16), tensor([2, 3, -32768], np.int16, scale=2**-15)],
         [tensor([16382, 0, 32767], np.int16, scale=2**-15)],

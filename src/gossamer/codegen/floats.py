@@ -195,47 +195,44 @@ def _log_of_normal(f: Function, x: Value, exponent_of: Callable[[Value], Value] 
 
 def sin(f: Function, x: Value) -> Value:
     """Within 2 units for |x| < 2^40; within 2^-24 beyond, where floats are far more than a turn apart."""
-    return _sine(f, x, 0)
+    return _sine(f, x, 0.0)
 
 
 def cos(f: Function, x: Value) -> Value:
     """See `sin`."""
-    return _sine(f, x, 1)
+    return _sine(f, x, 0.5)
 
 
-def _sine(f: Function, x: Value, quarters: int) -> Value:
-    """sin(x + quarters pi / 2)."""
-    # x = n pi / 2 + r. The first subtraction is exact, and so is the second where little is left of x. The polynomials
-    # are those of Cephes, for |r| <= pi / 4.
-    turned = f.fma(x, f.constant(x.type, 2 / math.pi), f.constant(x.type, _LARGE))
-    n, r = turned - _LARGE, x
+def _sine(f: Function, x: Value, ahead: float) -> Value:
+    """sin(x + ahead pi)."""
+    # x + ahead pi = n pi + r. The first subtraction is exact, and so is the second where little is left of x.
+    turned = f.fma(x, f.constant(x.type, 1 / math.pi), f.constant(x.type, ahead or _LARGE))
+    turned = turned + _LARGE if ahead else turned
+    n, r = turned - _LARGE - ahead if ahead else turned - _LARGE, x
     for part in _HALF_PI:
-        r = f.fma(n, f.constant(x.type, -part), r)
-    large = f.compare("oge", f.intrinsic("llvm.fabs", x), 2.0**10)
-    with f.loop(0, f.emit(I64, f"zext {f.any(large)} to i64"), carry=[turned, r]) as once:
-        quarter, rest = _reduced_in_double(f, x)
-        reduced = quarter + _LARGE, f.at_most(f.at_least(rest, -0.8), 0.8)
-        once.hand_on([f.select(large, *pair) for pair in zip(reduced, once.values, strict=True)])
+        r = f.fma(n, f.constant(x.type, -2 * part), r)
+    far = f.compare("oge", f.intrinsic("llvm.fabs", x), 2.0**10)
+    with f.loop(0, f.emit(I64, f"zext {f.any(far)} to i64"), carry=[turned, r]) as once:
+        half, rest = _reduced_in_double(f, x, ahead)
+        reduced = half + _LARGE, f.at_most(f.at_least(rest, -1.6), 1.6)
+        once.hand_on([f.select(far, *pair) for pair in zip(reduced, once.values, strict=True)])
     turned, r = once.results
-    quadrant = f.bits(turned, "i32")  # modulo 4: so are the bits of `_LARGE`
-    if quarters:
-        quadrant = quadrant + quarters
     square = r * r
-    s = f.fma(polynomial(f, square, (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)) * square, r, r)
-    c = polynomial(f, square, (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2, -0.5, 1.0))
-    value = f.select(f.compare("ne", quadrant & 1, 0), c, s)
-    return f.bits(f.bits(value, "i32") ^ ((quadrant & 2) << 30), "float")
+    # Fitted to the relative error for |r| <= pi / 2, which is 2^-27.
+    p = polynomial(f, square, (2.606081807e-6, -1.980977395e-4, 8.333069272e-3, -1.666665971e-1))
+    value = f.fma(p * square, r, r)
+    return f.bits(f.bits(value, "i32") ^ (f.bits(turned, "i32") << 31), "float")  # `_LARGE` is even
 
 
-def _reduced_in_double(f: Function, x: Value) -> tuple[Value, Value]:
-    """n modulo 4, and r, of x = n pi / 2 + r."""
+def _reduced_in_double(f: Function, x: Value, ahead: float) -> tuple[Value, Value]:
+    """n modulo 2, and r, of x + ahead pi = n pi + r."""
     wide = widened(f, x)
     large = f.compare("oge", f.intrinsic("llvm.fabs", wide), 2.0**40)
     wide = _where_any(f, large, wide, lambda angle: f.select(large, _within_a_turn(f, angle), angle))
-    n = f.intrinsic("llvm.roundeven", wide * (2 / math.pi))
-    r = f.fma(n, f.constant(wide.type, -math.pi / 2), wide)
-    r = f.fma(n, f.constant(wide.type, -6.123233995736766e-17), r)
-    return narrowed(f, n - f.intrinsic("llvm.floor", n * 0.25) * 4.0), narrowed(f, r)
+    n = f.intrinsic("llvm.roundeven", wide * (1 / math.pi) + ahead)
+    r = f.fma(n - ahead, f.constant(wide.type, -math.pi), wide)
+    r = f.fma(n - ahead, f.constant(wide.type, -1.2246467991473532e-16), r)
+    return narrowed(f, n - f.intrinsic("llvm.floor", n * 0.5) * 2.0), narrowed(f, r)
 
 
 def _within_a_turn(f: Function, angle: Value) -> Value:

@@ -44,11 +44,6 @@ def prepare_float_or_quantized(ctx: PrepareContext) -> bool:
     return quantized
 
 
-def in_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """A float32 function computed in float64 and rounded: as near to C's as one gets, NumPy's own differ more."""
-    return lambda x: function(x.astype(np.float64)).astype(np.float32)
-
-
 def byte_table(source: TensorInfo, target: TensorInfo, function: Callable[[Array], Array]) -> Array:
     """``function`` of every value of an 8-bit tensor, quantized for ``target`` of the same type: 256 entries in the
     order of the bytes, as `look_up` takes them. TFLite's LUTPopulate, in float32."""
@@ -108,12 +103,11 @@ def interpolate(x: Array, table: NDArray[np.int16]) -> NDArray[np.int16]:
 
 
 def function_table(x: TensorInfo, output: TensorInfo, function: Callable[[Array], Array]) -> Array:
-    """The table of a real function, given in float64, for int8 or int16 operands: `apply_table` reads it."""
-    single = in_double(function)
+    """The table of a function of float32 numbers for int8 or int16 operands: `apply_table` reads it."""
     if x.type == TensorType.INT8:
-        return byte_table(x, output, single)
+        return byte_table(x, output, function)
     source, target = x.quantization, output.quantization
-    return interpolation_table(single, (source.scale, source.zero_point), (target.scale, target.zero_point))
+    return interpolation_table(function, (source.scale, source.zero_point), (target.scale, target.zero_point))
 
 
 def apply_table(x: Array, table: Array) -> Array:

@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.ops import _int16, _qd8
+from gossamer.ops import _int16, _narrow_groups, _qd8
 from gossamer.ops._conv_geometry import Window, check_sizes, geometry, image_windows
 from gossamer.ops._convolution import (
     QuantizedConvolution,
@@ -56,7 +56,7 @@ from gossamer.ops.op_signature import HAS_OPTIONS, Condition, operand_types, per
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import Conv2DOptions
-from gossamer.views import View
+from gossamer.views import FixedPoint, Geometry, Requantization, View
 
 FILTER_TYPES = {
     TensorType.FLOAT32: (TensorType.FLOAT32, TensorType.INT8, TensorType.INT4, TensorType.UINT8),
@@ -224,8 +224,20 @@ def lower(graph: Lowering) -> None:
         weights = graph.reshape(filter, filter.shape[:3]).permute((1, 2, 0))
         y = graph.depthwise(x, weights, bias, geometry(graph.data.windows))
     else:
-        y = graph.convolution(x, filter, bias, geometry(graph.data.windows))
+        y = _of_narrow_groups(graph, x) or graph.convolution(x, filter, bias, geometry(graph.data.windows))
     graph.result(graph.activation(y, graph.options.fused_activation_function))
+
+
+def _of_narrow_groups(graph: Lowering, x: View) -> View | None:
+    """The sum with the bias of what `_narrow_groups` is for."""
+    filter, bias, windows = graph.constant(1), graph.constant(2), geometry(graph.data.windows)
+    if filter is None or bias is None or not _narrow_groups.are_narrow(x, filter, windows):
+        return None
+
+    def depthwise(image: View, part: Array, filters: slice, windows: Geometry) -> View:
+        return graph.depthwise(image, graph.array(part), graph.array(bias.ravel()[filters]), windows)
+
+    return _narrow_groups.convolution(graph, x, filter, windows, depthwise)
 
 
 def _lower_builtin_hybrid(graph: Lowering) -> View:
@@ -254,8 +266,23 @@ def _lower_int16(graph: Lowering) -> None:
     if weights.shape[3] == 1 and x.shape[3] > 1 and to.rounding == "once":  # as many groups as channels
         filters = graph.array(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0)))
         graph.result(graph.quantized_depthwise(x, filters, bias, windows, to))
+    elif to.rounding == "once" and _narrow_groups.are_narrow(x, weights, windows):
+        graph.result(_of_narrow_groups_of_integers(graph, x, weights, windows, to))
     else:
         graph.result(graph.quantized_convolution(x, graph.array(weights), bias, windows, to))
+
+
+def _of_narrow_groups_of_integers(
+    graph: Lowering, x: View, weights: Array, windows: Geometry, to: FixedPoint | Requantization
+) -> View:
+    bias = graph.optional_value(2)
+    numbers = None if bias is None or not bias.is_constant else graph.known(2).ravel()
+
+    def depthwise(image: View, part: Array, filters: slice, windows: Geometry) -> View:
+        some = bias if numbers is None else graph.array(np.ascontiguousarray(numbers[filters]))
+        return graph.quantized_depthwise(image, graph.array(part), some, windows, to.of_channels(filters))
+
+    return _narrow_groups.convolution(graph, x, weights, windows, depthwise)
 
 
 def _lower_bytes(graph: Lowering) -> None:
@@ -276,6 +303,8 @@ def _lower_bytes(graph: Lowering) -> None:
     if filter.shape[3] == 1 and x.shape[3] > 1:  # as many groups as channels
         weights = graph.array(np.ascontiguousarray(graph.known(1)[..., 0].transpose(1, 2, 0)))
         y = graph.quantized_depthwise(x, weights, bias, windows, numbers)
+    elif _narrow_groups.are_narrow(x, graph.known(1), windows):
+        y = _of_narrow_groups_of_integers(graph, x, graph.known(1), windows, numbers)
     else:
         y = graph.quantized_convolution(x, filter, bias, windows, numbers)
     graph.result(y)

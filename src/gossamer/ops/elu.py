@@ -10,7 +10,8 @@ import numpy as np
 
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
-from gossamer.ops._lookup_tables import byte_table, in_double, look_up
+from gossamer.ops._libm import single
+from gossamer.ops._lookup_tables import byte_table, look_up
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -36,7 +37,7 @@ def prepare(ctx: PrepareContext) -> Array | None:
         return None
     require_scale(ctx, "input", x)
     require_scale(ctx, "output", output)
-    return byte_table(x, output, in_double(_elu))
+    return byte_table(x, output, _single)
 
 
 @op.reference
@@ -51,10 +52,14 @@ def _elu(x: Array) -> Array:
     return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
 
 
+def _single(x: Array) -> Array:
+    return np.where(x < 0, single("expm1f", np.expm1)(x), x)
+
+
 @op.lower
 def lower(graph: Lowering) -> None:
     """int8 by a table as in `_xnnpack_elementwise`."""
-    table = None if graph.data is None else _xnnpack_elementwise.function_table(graph, in_double(_elu))
+    table = None if graph.data is None else _xnnpack_elementwise.function_table(graph, _single)
     if table is None:
         lower_elementwise(graph, "elu")
     else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
+from gossamer.ops._libm import expf
 from gossamer.ops._lookup_tables import apply_table, function_table, lower_interpolation, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
@@ -37,7 +38,7 @@ def prepare(ctx: PrepareContext) -> Array | None:
     """The table of quantised types."""
     ctx.set_type(0, ctx.input(0).type)
     if prepare_float_or_quantized(ctx):
-        return function_table(ctx.input(0), ctx.output(), np.exp)
+        return function_table(ctx.input(0), ctx.output(), expf)
     return None
 
 

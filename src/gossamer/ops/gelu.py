@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale
+from gossamer.ops._libm import single
 from gossamer.ops._lookup_tables import (
     byte_table,
-    in_double,
     interpolate,
     interpolation_table,
     look_up,
@@ -79,13 +79,12 @@ _SQRT_2_OVER_PI = np.float32(math.sqrt(2 / math.pi))
 
 
 def _exact_entry(x: Array) -> Array:
-    erfc = [math.erfc(value) for value in (x * np.float32(-math.sqrt(0.5))).tolist()]
-    return np.asarray(np.float32(0.5) * x * np.array(erfc, np.float32))
+    return np.asarray(np.float32(0.5) * x * single("erfcf", erfc)(x * np.float32(-math.sqrt(0.5))))
 
 
 def _approximate_entry(x: Array) -> Array:
     inner = _SQRT_2_OVER_PI * (x + np.float32(0.044715) * x * x * x)
-    return np.asarray(np.float32(0.5) * x * (np.float32(1) + in_double(np.tanh)(inner)))
+    return np.asarray(np.float32(0.5) * x * (np.float32(1) + single("tanhf", np.tanh)(inner)))
 
 
 _ERFC_IS_0 = 10.5

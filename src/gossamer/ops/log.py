@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.ops._elementwise import lower_elementwise
+from gossamer.ops._libm import single
 from gossamer.ops._lookup_tables import apply_table, function_table, lower_interpolation, prepare_float_or_quantized
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import INT, Array, InvokeContext, OpDef, PrepareContext, Version
@@ -44,7 +45,7 @@ def prepare(ctx: PrepareContext) -> Array | None:
     floor = np.float32(least - quantization.zero_point) * np.float32(quantization.scale)
 
     def log(x: Array) -> Array:
-        result: Array = np.where(x > 0, np.log(np.maximum(x, np.finfo(np.float64).tiny)), floor)
+        result: Array = np.where(x > 0, single("logf", np.log)(np.where(x > 0, x, 1)), floor)
         return result
 
     return function_table(ctx.input(0), ctx.output(), log)

@@ -16,7 +16,8 @@ import numpy as np
 
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
-from gossamer.ops._lookup_tables import byte_table, in_double, look_up, lower_sigmoid, table_logistic, table_multiplier
+from gossamer.ops._libm import expf
+from gossamer.ops._lookup_tables import byte_table, look_up, lower_sigmoid, table_logistic, table_multiplier
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import in_and_out, input_type
@@ -52,7 +53,7 @@ def prepare(ctx: PrepareContext) -> Any:
     if x.type in (TensorType.UINT8, TensorType.INT8):
         require_scale(ctx, "input", x)
         ctx.require(output.quantization.scale == 1 / 256, f"output needs a scale of 1/256, got {_scale(output)}")
-        return byte_table(x, output, lambda real: 1 / (1 + in_double(np.exp)(-real)))
+        return byte_table(x, output, lambda real: 1 / (1 + expf(-real)))
     if x.type == TensorType.INT16:
         scale = require_scale(ctx, "input", x)
         require_symmetric(ctx, x, output)

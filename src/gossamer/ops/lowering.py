@@ -54,15 +54,17 @@ LEAST_SCALE, GREATEST_SCALE = (float(limit) for limit in (np.finfo(np.float32).t
 def is_grid(tensor: TensorInfo, *, with_dead_channels: bool = False) -> bool:
     """Whether the scales of a tensor, if it has any, are positive normal numbers, and its zero points in range.
 
-    XNNPACK takes no others, and formulas of machine code need not be right for them. ``with_dead_channels``: channels
-    of a constant may have the scale 0, which TensorFlow gives to zeros, and of which TFLite makes the multiplier 0.
+    XNNPACK takes no others, and formulas of machine code need not be right for them. Those of int16 are right for
+    denormal numbers, which TensorFlow gives to what is always 0. ``with_dead_channels``: channels of a constant may
+    have the scale 0, which TensorFlow gives to zeros, and of which TFLite makes the multiplier 0.
     """
     least, greatest = ZERO_POINTS[tensor.type]
     least_scale, greatest_scale, least_point, greatest_point = tensor.quantization.extremes
     if with_dead_channels and least_scale == 0 and tensor.is_constant and tensor.quantization.per_channel:
         scales = tensor.quantization.scales
         least_scale = float(scales[scales != 0].min(initial=1))
-    in_range = least_scale >= LEAST_SCALE and greatest_scale <= GREATEST_SCALE
+    limit = 0 if tensor.type == TensorType.INT16 else LEAST_SCALE
+    in_range = least_scale >= limit and least_scale != 0 and greatest_scale <= GREATEST_SCALE
     return in_range and least <= least_point and greatest_point <= greatest
 
 

@@ -97,9 +97,15 @@ def reference(ctx: InvokeContext) -> Array:
     return _rescaled(x, ctx.input(0).quantization, output, ctx.data)
 
 
+def _one_by_one(to: QuantizedMultiplier) -> QuantizedMultiplier:
+    """The multiplier as LiteRT applies it to single elements. C++ leaves it undefined to shift 32 bits by more than 31;
+    compilers for x86-64 and AArch64 count modulo 32, where vectors become 0."""
+    return QuantizedMultiplier(to.multiplier, to.shift & 31 if to.shift > 31 else to.shift)
+
+
 def _rescaled(x: Array, quantization: Quantization, output: TensorInfo, to: QuantizedMultiplier) -> Array:
     q = x.astype(np.int64) - quantization.zero_point
-    levels = multiply_by_quantized_multiplier(q, *to) + output.quantization.zero_point
+    levels = multiply_by_quantized_multiplier(q, *_one_by_one(to)) + output.quantization.zero_point
     return saturated(levels, output.type)
 
 
@@ -197,4 +203,4 @@ def _lower_rescaling(graph: Lowering, to: QuantizedMultiplier) -> None:
     if output.type == TensorType.INT32 and output.quantization.zero_point:
         graph.refuse("int32 has a zero point")
     zero = graph.array(np.array(graph.input(0).quantization.zero_point, np.int32))
-    lower_rescaled(graph, ("sub", FIRST, 1), to, *integer_range(output.type), graph.value(0), zero)
+    lower_rescaled(graph, ("sub", FIRST, 1), _one_by_one(to), *integer_range(output.type), graph.value(0), zero)

@@ -47,8 +47,7 @@ def prepare(ctx: PrepareContext) -> Array | None:
     greatest = np.float32(32767) * np.float32(target.scale)
 
     def inverse_root(x: Array) -> Array:
-        # Both steps are rounded to float32, as in C.
-        root = np.sqrt(np.where(x > 0, x, 1).astype(np.float32))
+        root = np.sqrt(np.where(x > 0, x, 1))
         return np.where(x > 0, np.float32(1) / root, greatest)
 
     return function_table(ctx.input(0), ctx.output(), inverse_root)

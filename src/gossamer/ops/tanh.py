@@ -15,7 +15,8 @@ import numpy as np
 
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import lower_elementwise, prepare_unary, require_scale, require_symmetric
-from gossamer.ops._lookup_tables import byte_table, in_double, look_up, lower_sigmoid, table_multiplier, table_tanh
+from gossamer.ops._libm import single
+from gossamer.ops._lookup_tables import byte_table, look_up, lower_sigmoid, table_multiplier, table_tanh
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Quantizes, Version
 from gossamer.ops.op_signature import in_and_out, input_type
@@ -56,7 +57,7 @@ def prepare(ctx: PrepareContext) -> Any:
         require_symmetric(ctx, x, output)
         ctx.require(checked_log2(output_scale) == -15, f"int16 output needs a scale of 2**-15, got {output_scale}")
         return table_multiplier(scale, exact=(0, 1))
-    return byte_table(x, output, in_double(np.tanh))
+    return byte_table(x, output, single("tanhf", np.tanh))
 
 
 @op.reference
@@ -78,5 +79,5 @@ def lower(graph: Lowering) -> None:
     if graph.input(0).type not in _xnnpack_elementwise.BYTES:
         lower_elementwise(graph, "tanh")
         return
-    table = _xnnpack_elementwise.function_table(graph, in_double(np.tanh))
+    table = _xnnpack_elementwise.function_table(graph, single("tanhf", np.tanh))
     graph.result(graph.lookup(graph.value(0), graph.data if table is None else table))

@@ -70,6 +70,18 @@ def test_squares(target: Target, bits: int) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize("bits", SIZES)
+def test_channels_of_pixels(target: Target, bits: int) -> None:
+    for rows, channels, pixels in itertools.product((1, 37), (2, 3, 4, 5), (3, 4, 12, 16, 33)):
+        packed = numbers(1, 1, rows, pixels, channels, dtype=f"u{bits // 8}")
+        planes = packed.swapaxes(3, 4)
+        for source in (planes, guarded(np.ascontiguousarray(planes)).swapaxes(3, 4)):
+            destination = guarded(np.zeros(source.shape, source.dtype))
+            move(Transpose(target.name, bits), source, destination, 2)
+            np.testing.assert_array_equal(destination, source)
+
+
+@on_every_target
 def test_nothing_to_move(target: Target) -> None:
     for shape in ((0, 2, 3, 4, 5), (2, 0, 3, 4, 5), (2, 3, 0, 4, 5), (2, 3, 4, 0, 5), (2, 3, 4, 5, 0)):
         nothing = numbers(*shape, dtype="u4")

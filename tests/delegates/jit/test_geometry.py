@@ -270,7 +270,7 @@ def test_what_would_take_too_much_is_refused() -> None:
     assert refusal(net, x, y) == "the filter has more than 64 rows"
 
     net = Net(random.Random(0))
-    x, y = net.tensor((1, 2, 2, 4096)), net.tensor((1, 2, 2, 2048))
+    x, y = net.tensor((1, 2, 2, 10240)), net.tensor((1, 2, 2, 2048))
     options = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
-    net.op("CONV_2D", [x, net.weights(2048, 1, 1, 2), net.weights(2048)], [y], options)
+    net.op("CONV_2D", [x, net.weights(2048, 1, 1, 5), net.weights(2048)], [y], options)
     assert refusal(net, x, y) == "there are more than 1024 groups"

@@ -92,6 +92,8 @@ CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[s
     ((1, 9, 9, 8), (8, 3, 3), {"dilation": 2}),
     ((1, 9, 9, 2), (5, 2, 3), {"dilation": 3, "padding": Padding.VALID}),
     ((1, 5, 5, 12), (24, 3, 3), {"groups": 3}),
+    ((1, 6, 7, 16), (16, 3, 3), {"groups": 8}),
+    ((2, 7, 5, 48), (32, 2, 3), {"groups": 16, "stride": 2, "activation": RELU}),
     ((1, 1, 1, 7), (10, 1, 1), {}),
     ((3, 1, 1, 260), (130, 1, 1), {}),
     ((1, 20, 10, 1), (64, 10, 4), {"stride": 2}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 from gossamer.codegen.ir import Function, Module, Type, Value, vector
@@ -101,7 +102,7 @@ class Transpose(KernelSpec):
 
     Any transposition, strided slice, repetition or reversal (strides in the source may be 0 or negative); no overlap.
     Quick if the source is contiguous along ``columns``, the destination along ``count``: then squares of vectors are
-    transposed in registers. Threads share groups x planes x rows x blocks of columns x blocks of ``count``.
+    transposed in registers. Threads share groups x planes x blocks of rows x blocks of columns x blocks of ``count``.
     """
 
     bits: int
@@ -128,58 +129,65 @@ class Transpose(KernelSpec):
         width = f.greatest(f.integer(256) // f.greatest(a.count, 1), 1) * (LINE // size)
         widths = (a.columns + width - 1) // width
         lengths = (a.count + (ELEMENTS - 1)) // ELEMENTS
-        with f.share(a.groups * a.planes * a.rows * widths * lengths) as task:
+        # Rows of few elements are taken several at a time: what leads to a task takes longer than a short row.
+        height = f.greatest(f.integer(ELEMENTS) // f.greatest(a.columns * a.count, 1), 1)
+        heights = (a.rows + height - 1) // height
+        with f.share(a.groups * a.planes * heights * widths * lengths) as task:
             line = task // lengths
             element = (task - line * lengths) * ELEMENTS
-            row = line // widths
-            column = (line - row * widths) * width
-            plane = row // a.rows
-            row = row - plane * a.rows
+            rows = line // widths
+            column = (line - rows * widths) * width
+            plane = rows // heights
+            first = (rows - plane * heights) * height
             group = plane // a.planes
             plane = plane - group * a.planes
-            indices = {"group": group, "plane": plane, "row": row, "column": column, "element": element}
+            indices = {"group": group, "plane": plane, "row": first, "column": column, "element": element}
 
             def side(name: str, pointer: Value) -> _Side:
                 for dimension, index in indices.items():
                     pointer = f.offset(pointer, index * getattr(a, f"{name}_{dimension}"))
-                return _Side(pointer, getattr(a, f"{name}_column"), getattr(a, f"{name}_element"))
+                return _Side(
+                    pointer, *(getattr(a, f"{name}_{dimension}") for dimension in ("row", "column", "element"))
+                )
 
-            self._block(
+            self._blocks(
                 f,
                 side("source", a.source),
                 side("destination", a.destination),
+                f.least(a.rows - first, height),
                 f.least(a.columns - column, width),
                 f.least(a.count - element, ELEMENTS),
             )
         return module.text()
 
-    def _block(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
+    def _blocks(
+        self, f: Function, source: _Side, destination: _Side, rows: Value, columns: Value, count: Value
+    ) -> None:
         size = self.bits // 8
         contiguous = f.compare("eq", source.column, size) & f.compare("eq", destination.element, size)
         least = f.least(columns, count)
         whole, *others = self._sides(f.target)
-        slow = contiguous ^ 1
-        with f.when(contiguous & f.compare("sge", least, whole)):
-            self._squares(f, source, destination, columns, count, whole)
+
+        def each(condition: Value, move: Callable[..., None], *how: Any) -> None:
+            with f.when(condition), f.loop(0, rows) as loop:
+                move(f, source.of_row(f, loop.index), destination.of_row(f, loop.index), columns, count, *how)
+
+        each(contiguous & f.compare("sge", least, whole), self._squares, whole)
         small = contiguous & f.compare("slt", least, whole)
-        for channels in PIXELS:
+        for channels, lanes in product(PIXELS, sorted({whole, max(4, whole // 4)}, reverse=True)):
             # Pixels of so many channels, packed, become planes, or are made of them.
             step = channels * size
             fits = small & f.compare("eq", columns, channels) & f.compare("eq", source.element, step)
-            apart = fits & f.compare("sge", count, whole)
-            with f.when(apart):
-                self._apart(f, source, destination, count, channels, whole)
+            apart = fits & f.compare("sge", count, lanes)
+            each(apart, self._apart, channels, lanes)
             fits = small & f.compare("eq", count, channels) & f.compare("eq", destination.column, step)
-            together = fits & f.compare("sge", columns, whole)
-            with f.when(together):
-                self._together(f, source, destination, columns, channels, whole)
+            together = fits & f.compare("sge", columns, lanes)
+            each(together, self._together, channels, lanes)
             small = small & ((apart | together) ^ 1)
         for number in others:
-            with f.when(small & f.compare("sge", least, number)):
-                self._squares(f, source, destination, columns, count, number)
+            each(small & f.compare("sge", least, number), self._squares, number)
             small = small & f.compare("slt", least, number)
-        with f.when(slow | small):
-            self._one_by_one(f, source, destination, columns, count)
+        each((contiguous ^ 1) | small, self._one_by_one)
 
     def _sides(self, target: Target) -> tuple[int, ...]:
         """Sides of the squares, the largest first: vectors as wide as registers, and of 4 floats."""
@@ -206,7 +214,9 @@ class Transpose(KernelSpec):
                     f.store(value, to)
                     to = f.offset(to, destination.column)
 
-    def _apart(self, f: Function, source: _Side, destination: _Side, count: Value, channels: int, lanes: int) -> None:
+    def _apart(
+        self, f: Function, source: _Side, destination: _Side, _columns: Value, count: Value, channels: int, lanes: int
+    ) -> None:
         size = self.bits // 8
         type = vector(f"i{self.bits}", lanes)
         with f.loop(0, count, lanes) as elements:
@@ -219,7 +229,7 @@ class Transpose(KernelSpec):
                 to = f.offset(to, destination.column)
 
     def _together(
-        self, f: Function, source: _Side, destination: _Side, columns: Value, channels: int, lanes: int
+        self, f: Function, source: _Side, destination: _Side, columns: Value, _count: Value, channels: int, lanes: int
     ) -> None:
         size = self.bits // 8
         type = vector(f"i{self.bits}", lanes)
@@ -260,8 +270,12 @@ class _Side(NamedTuple):
     """The source or the destination of a block: where it begins, and its strides."""
 
     pointer: Value
+    row: Value
     column: Value
     element: Value
+
+    def of_row(self, f: Function, number: Value) -> _Side:
+        return self._replace(pointer=f.offset(self.pointer, number * self.row))
 
 
 def _picked(f: Function, vectors: Sequence[Value], elements: Sequence[int]) -> Value:
