@@ -75,6 +75,7 @@ from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.scatter import Scatter
+from gossamer.codegen.kernels.search import Search
 from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
@@ -220,6 +221,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeNearest(isa)
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield from (Search(isa, rule) for rule in ("upper", "equal"))
     yield Scatter(isa, "f32", "add")
     yield Scatter(isa, "i8", "set")
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))

@@ -290,7 +290,7 @@ FUNCTIONS: dict[str, Function] = {
     "ceil": _of_floats(1, lambda f, x: f.intrinsic("llvm.ceil", x)),
     "cos": _of_floats(1, floats.cos),
     "elu": _of_floats(1, _elu),
-    "exp": _of_floats(1, floats.exp),
+    "exp": Function(1, {"float": floats.exp, "double": floats.exp_of_double}),
     "finite": _of_floats(1, lambda f, x: f.at_most(f.at_least(x, -floats.GREATEST), floats.GREATEST)),
     "floor": _of_floats(1, lambda f, x: f.intrinsic("llvm.floor", x)),
     "fma": _of_floats(3, lambda f, x, y, z: f.fma(x, y, z)),

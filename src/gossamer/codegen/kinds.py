@@ -366,6 +366,7 @@ _LISTED = (
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
     Kind("scatter", ("x", "places"), ("combine", "skips"), _scattered, lies="rows", checks=True),
+    Kind("search", ("keys", "x"), ("rule",)),
     Kind("segments", ("x", "ids"), flops=_reduce, lies="rows", checks=True),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),

@@ -12,7 +12,7 @@ from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
-TYPES = ("f32", "i32", "i64")
+TYPES = ("f32", "f64", "i32", "i64")
 
 
 @record(frozen=True)
@@ -56,7 +56,7 @@ class Scan(KernelSpec):
                 with f.loop(0, a.count, carry=[f.constant(part.type.with_element(memory), 0)]) as steps:
                     (total,) = steps.values
                     value = part.load(f.offset(here, steps.index * a.x_step), 0, memory)
-                    following = total + value if self.type == "f32" else f.wrapping("add", total, value)
+                    following = total + value if value.type.is_float else f.wrapping("add", total, value)
                     part.store(total if self.exclusive else following, f.offset(there, steps.index * a.y_step))
                     steps.hand_on([following])
 

@@ -31,6 +31,7 @@ from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import add_at
 from gossamer.ops._qd8 import HEADER, ZERO_POINT
 from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, threefry
+from gossamer.ops._search import found_at, place_of
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, round_half_away, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
 from gossamer.views import FixedPoint, Geometry, Requantization
@@ -545,6 +546,11 @@ def _unique(kernel: Kernel, x: Array) -> tuple[Array, Array, int]:
     return _filled(kernel, values), indices, len(values)
 
 
+def _search(kernel: Kernel, keys: Array, x: Array) -> Array:
+    search = place_of if kernel.settings["rule"] == "upper" else found_at
+    return np.stack([search(*row) for row in zip(keys, x, strict=True)])
+
+
 def _segments(kernel: Kernel, x: Array, ids: Array) -> tuple[Array, int]:
     if ids[0] != 0 or not np.isin(np.diff(ids.astype(np.int64)), (0, 1)).all():
         raise Fault
@@ -646,6 +652,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "suppress": _suppress,
     "topk": _topk,
     "embed": _embed,
+    "search": _search,
     "segments": _segments,
     "unique": _unique,
     "where": _where,
