@@ -46,6 +46,7 @@ from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.outputs import Dequantized, Requantized, Rescaled, Sums
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, widths
+from gossamer.codegen.kernels.packed_bits import PackBits, UnpackBits
 from gossamer.codegen.kernels.peak import MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
@@ -233,6 +234,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Embed(isa, "mean")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
+    yield from (UnpackBits(isa, bits) for bits in (2, 4))
+    yield from (PackBits(isa, bits) for bits in (2, 4))
     yield Nonzero(isa, "f32")
     yield Nonzero(isa, "i32")
     yield Repeat(isa)

@@ -37,17 +37,17 @@ def exp(f: Function, x: Value, *, positive: bool = True) -> Value:
 
 
 def exp_of_double(f: Function, x: Value) -> Value:
-    """e^x of float64 up to 709, within 1 unit; 0 below -708."""
+    """e^x of float64 within 1 unit; 0 for results below 2^-1021."""
     # As `exp`, with a series that ends where a double does; adding 1.5 * 2^52 rounds.
-    large = f.constant(x.type, 1.5 * 2.0**52)
     is_tiny = f.compare("olt", x, -708.0)
-    x = f.select(is_tiny, f.constant(x.type, -708.0), x)
+    x = f.at_most(f.select(is_tiny, f.constant(x.type, -708.0), x), 710.0)
+    large = f.constant(x.type, 1.5 * 2.0**52)
     shifted = f.fma(x, f.constant(x.type, 1 / math.log(2)), large)
     n = shifted - large
     r = f.fma(n, f.constant(x.type, -_LN2_DOUBLE_HIGH), x)
     r = f.fma(n, f.constant(x.type, -_LN2_DOUBLE_LOW), r)
-    p = polynomial(f, r, [1 / math.factorial(degree) for degree in range(13, -1, -1)])
-    power = f.bits(f.wrapping("shl", f.wrapping("add", f.bits(shifted, "i64"), 1023), 52), "double")
+    p = polynomial(f, r, [2.0 / math.factorial(degree) for degree in range(13, -1, -1)])
+    power = f.bits(f.wrapping("shl", f.wrapping("add", f.bits(shifted, "i64"), 1022), 52), "double")
     return f.select(is_tiny, f.constant(x.type, 0.0), p * power)
 
 

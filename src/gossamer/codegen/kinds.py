@@ -307,6 +307,7 @@ _LISTED = (
     Kind("matmul", ("x", "matrix", "bias?"), flops=_matmul, epilogue="floats", extras=1, lies="rows"),
     Kind("nonzero", ("x",), checks=True),
     Kind("normalize", ("x",), ("norm", "epsilon"), _normalize, lies="rows"),
+    Kind("packbits", ("x",), ("bits",)),
     Kind("pad", ("x", "value"), tuple, passing=True),
     Kind("push", ("x",)),
     Kind("put", ("x", "vector"), Boxes, lies="anywhere", moves="into"),
@@ -380,6 +381,7 @@ _LISTED = (
     ),
     Kind("topk", ("x",)),
     Kind("unique", ("x",)),
+    Kind("unpackbits", ("x",), ("bits", "signed")),
     Kind("where", ("x",), ("sizes",)),
     Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(

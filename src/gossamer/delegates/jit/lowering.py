@@ -20,7 +20,7 @@ from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import RESOURCES, STATES, Lowered, Refused
 from gossamer.delegates.jit.numbers import constant_of, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import byte_size, element_bits, is_packed, numpy_dtype, pack, type_name, unpacked_type
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
@@ -45,9 +45,10 @@ ELEMENTS = frozenset(
         *(TensorType.UINT16, TensorType.INT16, TensorType.FLOAT16, TensorType.BFLOAT16),
         *(TensorType.UINT32, TensorType.INT32, TensorType.FLOAT32),
         *(TensorType.UINT64, TensorType.INT64, TensorType.FLOAT64, TensorType.COMPLEX64),
+        *(TensorType.INT4, TensorType.UINT4, TensorType.INT2),
     }
 )
-"""Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
+"""Types whose elements kernels can at least move: one element to one, two, four or eight bytes, or several of one."""
 
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 
@@ -159,10 +160,43 @@ class GraphLowering(Lowering):
         self.require_elements(tensor)
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
+        if is_packed(tensor.type):
+            return self._unpacked(position)
         stored = self._node.stored(position)
         if stored is not None:
             return self._lowered.stored(tensor, *stored)
         return self._lowered.value(tensor, self._node.computed(position))
+
+    def _unpacked(self, position: int) -> View:
+        """An input of elements smaller than a byte, one to a byte: its tensor is known as the bytes that it has."""
+        tensor = self.input(position)
+        value = self._node.constant(position)
+        if value is not None:
+            return self.array(value, unpacked_type(tensor.type))
+        return self.reshape(self.unpacked(self.packed(position), tensor.type, prod(tensor.shape)), tensor.shape)
+
+    def packed(self, position: int) -> View:
+        tensor = self.input(position)
+        shape, type = (byte_size(tensor.type, prod(tensor.shape)),), TensorType.UINT8
+        self.require_elements(tensor)
+        stored = self._node.stored(position)
+        if stored is not None:
+            return self._lowered.stored(tensor, *stored, shape, type)
+        value = self._node.constant(position)
+        return self._lowered.input(tensor, shape, type) if value is None else self.array(pack(value, tensor.type))
+
+    def unpacked(self, bytes: View, type: TensorType, count: int) -> View:
+        of_a_byte = unpacked_type(type)
+        settings = {"bits": element_bits(type), "signed": of_a_byte == TensorType.INT8}
+        return self.kernel("unpackbits", bytes, shape=(count,), type=of_a_byte, **settings)
+
+    def _packed(self, view: View, type: TensorType) -> View:
+        """The bytes of a tensor of elements that are smaller, from those that have one each."""
+        for kernel in self._graph.kernels:
+            if kernel.kind == "unpackbits" and kernel.y.buffer is view.buffer and view.is_whole:
+                return kernel.operands[0]  # where they come from
+        flat, bits = self.reshape(view, (view.size,)), element_bits(type)
+        return self.kernel("packbits", flat, shape=(byte_size(type, view.size),), type=TensorType.UINT8, bits=bits)
 
     def pairs(self, position: int) -> View:
         tensor = self.input(position)
@@ -264,12 +298,12 @@ class GraphLowering(Lowering):
         is_open = tensor.is_dynamic
         if is_open:
             self._node.settle(position, view.shape)
-        if view.type != tensor.type or (view.shape != tensor.shape and not is_open):
+        if view.type != unpacked_type(tensor.type) or (view.shape != tensor.shape and not is_open):
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
                 f"it is {type_name(tensor.type)} {list(tensor.shape)}"
             )
-        self._lowered.values[tensor.index] = view
+        self._lowered.values[tensor.index] = self._packed(view, tensor.type) if is_packed(tensor.type) else view
 
     def counted(self, view: View, number: View, position: int = 0) -> None:
         tensor = self.outputs[position]

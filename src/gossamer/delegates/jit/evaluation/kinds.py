@@ -20,7 +20,7 @@ from gossamer.delegates.jit.evaluation.functions import (
     rounded,
     rounding_shift_up,
 )
-from gossamer.dtypes import numpy_dtype
+from gossamer.dtypes import numpy_dtype, pack, unpack
 from gossamer.ops._boxes import overlaps
 from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
@@ -551,6 +551,15 @@ def _search(kernel: Kernel, keys: Array, x: Array) -> Array:
     return np.stack([search(*row) for row in zip(keys, x, strict=True)])
 
 
+def _pack_bits(kernel: Kernel, x: Array) -> Array:
+    return pack(x, TensorType.INT4 if kernel.settings["bits"] == 4 else TensorType.INT2)
+
+
+def _unpack_bits(kernel: Kernel, x: Array) -> Array:
+    signed = TensorType.INT4 if kernel.settings["bits"] == 4 else TensorType.INT2
+    return unpack(x, signed if kernel.settings["signed"] else TensorType.UINT4, kernel.y.size)
+
+
 def _segments(kernel: Kernel, x: Array, ids: Array) -> tuple[Array, int]:
     if ids[0] != 0 or not np.isin(np.diff(ids.astype(np.int64)), (0, 1)).all():
         raise Fault
@@ -631,6 +640,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "matmul": _matmul,
     "nonzero": _nonzero,
     "normalize": _normalize,
+    "packbits": _pack_bits,
     "pad": _pad,
     "push": _push,
     "put": _put,
@@ -655,6 +665,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "search": _search,
     "segments": _segments,
     "unique": _unique,
+    "unpackbits": _unpack_bits,
     "where": _where,
     "window": _window,
 }
