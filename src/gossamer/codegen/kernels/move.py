@@ -101,7 +101,8 @@ class Transpose(KernelSpec):
 
     Any transposition, strided slice, repetition or reversal (strides in the source may be 0 or negative); no overlap.
     Quick if the source is contiguous along ``columns``, the destination along ``count``: then squares of vectors are
-    transposed in registers. Threads share groups x planes x rows x blocks of columns x blocks of ``count``.
+    transposed in registers; or if neighbours are reversed. Threads share groups x planes x rows x blocks of columns x
+    blocks of ``count``.
     """
 
     bits: int
@@ -238,9 +239,16 @@ class Transpose(KernelSpec):
                 f.store(value, f.offset(to, number * lanes * size))
 
     def _one_by_one(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
-        """The longer of both dimensions inside."""
-        element = vector(f"i{self.bits}", 1)
-        swap = f.compare("sgt", columns, count)
+        """The longer of both dimensions inside, or the one that is reversed: of that, vectors of neighbours."""
+        size, lanes = self.bits // 8, self._sides(f.target)[0]
+        element, neighbours = vector(f"i{self.bits}", 1), vector(f"i{self.bits}", lanes)
+
+        def reversed_along(source: Value, destination: Value) -> Value:
+            return f.compare("eq", source, -size) & f.compare("eq", destination, size)
+
+        of_columns = reversed_along(source.column, destination.column)
+        of_elements = reversed_along(source.element, destination.element)
+        swap = of_columns | f.compare("sgt", columns, count) & (of_elements ^ 1)
 
         def chosen(x: Value, y: Value) -> tuple[Value, Value]:
             return f.select(swap, x, y), f.select(swap, y, x)
@@ -251,7 +259,12 @@ class Transpose(KernelSpec):
         with f.loop(0, outside) as outer:
             here = f.offset(source.pointer, outer.index * source_outside)
             there = f.offset(destination.pointer, outer.index * destination_outside)
-            with f.loop(0, inside) as inner:
+            whole = f.select(of_columns | of_elements, inside & -lanes, f.integer(0))
+            with f.loop(0, whole, lanes) as vectors:
+                value = f.load(neighbours, f.offset(here, (vectors.index + (lanes - 1)) * -size))
+                turned = f.shuffle(value, value, range(lanes - 1, -1, -1))
+                f.store(turned, f.offset(there, vectors.index * size))
+            with f.loop(whole, inside) as inner:
                 value = f.load(element, f.offset(here, inner.index * source_inside))
                 f.store(value, f.offset(there, inner.index * destination_inside))
 

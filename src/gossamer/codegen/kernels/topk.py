@@ -24,9 +24,9 @@ class TopK(KernelSpec):
     Of equal elements the first comes first; NaN comes after all numbers. ``type`` is that of x. Rows are contiguous,
     ``x_row`` and ``y_row`` bytes apart; k is at most count, which is less than 2^31. Threads share rows.
 
-    The best so far stand in y, a few of them sorted, more as a heap that is sorted at the end; an element that is better
-    than the worst of them is inserted. Vectors without such an element, which is most of them in a row without an order,
-    are passed over.
+    The best so far stand in y, a few of them sorted, more as a heap that is sorted at the end; an element that is
+    better than the worst of them is inserted. Vectors without such an element, which is most of them in a row without
+    an order, are passed over.
     """
 
     type: str = "f32"
