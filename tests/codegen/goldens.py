@@ -39,6 +39,7 @@ from gossamer.codegen.kernels.embed import Embed
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.hash_signs import HashSigns
 from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
@@ -234,6 +235,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Embed(isa, "mean")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
+    yield HashSigns(isa)
     yield from (UnpackBits(isa, bits) for bits in (2, 4))
     yield from (PackBits(isa, bits) for bits in (2, 4))
     yield Nonzero(isa, "f32")

@@ -273,6 +273,7 @@ _LISTED = (
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
     Kind("embed", ("ids", "places", "weights", "table"), ("combiner",), checks=True),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
+    Kind("hashsigns", ("seeds", "x", "weights")),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(
         "hybrid",

@@ -26,6 +26,7 @@ from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
 from gossamer.ops._distinct import distinct
 from gossamer.ops._embedding import combined
+from gossamer.ops._farm_hash import signs_of_hashes
 from gossamer.ops._fixed_point import count_leading_zeros, inverse_sqrt_multiplier
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import add_at
@@ -551,6 +552,12 @@ def _search(kernel: Kernel, keys: Array, x: Array) -> Array:
     return np.stack([search(*row) for row in zip(keys, x, strict=True)])
 
 
+def _hash_signs(kernel: Kernel, seeds: Array, x: Array, weights: Array) -> Array:
+    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+    width = data.size // weights.size
+    return signs_of_hashes(seeds, data[: width * weights.size].reshape(-1, width), weights)
+
+
 def _pack_bits(kernel: Kernel, x: Array) -> Array:
     return pack(x, TensorType.INT4 if kernel.settings["bits"] == 4 else TensorType.INT2)
 
@@ -633,6 +640,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "dynamic_quantize": _dynamic_quantize,
     "dynamic_range": _dynamic_range,
     "gather": _gather,
+    "hashsigns": _hash_signs,
     "hybrid": _hybrid,
     "hybrid_depthwise": _hybrid_depthwise,
     "localresponse": _local_response,
