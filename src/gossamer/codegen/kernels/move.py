@@ -239,15 +239,19 @@ class Transpose(KernelSpec):
                 f.store(value, f.offset(to, number * lanes * size))
 
     def _one_by_one(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
-        """The longer of both dimensions inside, or the one that is reversed: of that, vectors of neighbours."""
+        """The longer of both dimensions inside, or one that is reversed, or of which every second element is wanted: of
+        these, vectors of neighbours."""
         size, lanes = self.bits // 8, self._sides(f.target)[0]
         element, neighbours = vector(f"i{self.bits}", 1), vector(f"i{self.bits}", lanes)
 
-        def reversed_along(source: Value, destination: Value) -> Value:
-            return f.compare("eq", source, -size) & f.compare("eq", destination, size)
+        def along(step: int) -> tuple[Value, Value]:
+            """Whether columns, or elements, are so many elements apart, and neighbours in the destination."""
+            sides = (source.column, destination.column), (source.element, destination.element)
+            columns, elements = (f.compare("eq", x, step * size) & f.compare("eq", y, size) for x, y in sides)
+            return columns, elements
 
-        of_columns = reversed_along(source.column, destination.column)
-        of_elements = reversed_along(source.element, destination.element)
+        of_columns, of_elements = along(-1)
+        thin_columns, thin_elements = along(2)
         swap = of_columns | f.compare("sgt", columns, count) & (of_elements ^ 1)
 
         def chosen(x: Value, y: Value) -> tuple[Value, Value]:
@@ -264,7 +268,14 @@ class Transpose(KernelSpec):
                 value = f.load(neighbours, f.offset(here, (vectors.index + (lanes - 1)) * -size))
                 turned = f.shuffle(value, value, range(lanes - 1, -1, -1))
                 f.store(turned, f.offset(there, vectors.index * size))
-            with f.loop(whole, inside) as inner:
+            # What lies behind the last one may be nobody's.
+            some = f.greatest(inside - 1, 0) & -lanes
+            thin = f.select(f.select(swap, thin_columns, thin_elements), some, f.integer(0))
+            with f.loop(0, thin, lanes) as vectors:
+                pair = f.offset(here, vectors.index * (2 * size))
+                low, high = (f.load(neighbours, f.offset(pair, at * lanes * size)) for at in range(2))
+                f.store(f.shuffle(low, high, range(0, 2 * lanes, 2)), f.offset(there, vectors.index * size))
+            with f.loop(whole + thin, inside) as inner:
                 value = f.load(element, f.offset(here, inner.index * source_inside))
                 f.store(value, f.offset(there, inner.index * destination_inside))
 
