@@ -499,7 +499,8 @@ def lower(graph: Lowering) -> None:
     if graph.input(1).type != F32:
         _lower_hybrid(graph)
         return
-    x, weights = graph.floats(0, 1)
+    (x,), dense = graph.floats(0), graph.data.dense
+    weights = graph.value(1) if dense is None else graph.array(dense)
     units, depth = weights.shape
     rows = graph.reshape(x, (math.prod(x.shape) // depth, depth))
     bias = graph.optional_value(2)
