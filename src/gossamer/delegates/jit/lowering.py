@@ -95,7 +95,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     if differs:
         raise Refused(differs)
     outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
-    has_state = any(tensor is not None and tensor.is_variable and 0 not in tensor.shape for tensor in node.inputs)
+    has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
     is_empty = bool(outputs) and not has_state and all(0 in one.shape and not one.is_dynamic for one in outputs)
     builder = GraphLowering(node, lowered)
     builder.is_empty = is_empty
