@@ -78,6 +78,11 @@ def is_packed(tensor_type: int) -> bool:
     return tensor_type in _PACKED_BITS
 
 
+def unpacked_type(tensor_type: int) -> TensorType:
+    """The type of elements that have a byte each instead of sharing one (int4: int8); any other type itself."""
+    return TensorType[numpy_dtype(tensor_type).name.upper()] if is_packed(tensor_type) else TensorType(tensor_type)
+
+
 def byte_size(tensor_type: int, elements: int) -> int:
     """Bytes of a tensor of so many elements: packed types round up to a whole byte."""
     return (element_bits(tensor_type) * elements + 7) // 8

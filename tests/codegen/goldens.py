@@ -40,6 +40,7 @@ from gossamer.codegen.kernels.embed import Embed
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
 from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.hash_signs import HashSigns
 from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
 from gossamer.codegen.kernels.nonzero import Nonzero
@@ -47,6 +48,7 @@ from gossamer.codegen.kernels.normalize import LocalResponse, Normalize
 from gossamer.codegen.kernels.outputs import Dequantized, Requantized, Rescaled, Sums
 from gossamer.codegen.kernels.pack import Pack
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, widths
+from gossamer.codegen.kernels.packed_bits import PackBits, UnpackBits
 from gossamer.codegen.kernels.peak import MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
@@ -76,6 +78,7 @@ from gossamer.codegen.kernels.rows import RowPipeline
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.scatter import Scatter
+from gossamer.codegen.kernels.search import Search
 from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
@@ -224,6 +227,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield ResizeNearest(isa)
     yield ResizeBilinear(isa)
     yield from (Scan(isa, exclusive) for exclusive in (False, True))
+    yield from (Search(isa, rule) for rule in ("upper", "equal"))
     yield Scatter(isa, "f32", "add")
     yield Scatter(isa, "i8", "set")
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
@@ -235,6 +239,9 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Embed(isa, "mean")
     yield from (ArgReduce(isa, greatest, along) for greatest in (False, True) for along in (False, True))
     yield from (Fill(isa, bits) for bits in (8, 32))
+    yield HashSigns(isa)
+    yield from (UnpackBits(isa, bits) for bits in (2, 4))
+    yield from (PackBits(isa, bits) for bits in (2, 4))
     yield Nonzero(isa, "f32")
     yield Nonzero(isa, "i32")
     yield Repeat(isa)

@@ -254,6 +254,9 @@ def test_sparse_float(backend: Any) -> None:
     model = sparse(case, dense[dense != 0], rows_of((0, 1, 3), (1, 0, 3)))
     got = output_of_model(backend, model, np.array([[1, 10, 100, 1000]], np.float32))
     np.testing.assert_allclose(got, [[20, 4003]])
+    interpreter = gossamer.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    assert not [claims for claims in interpreter.delegate_claims() if claims.refusals]
 
 
 def blocks_1x16() -> tuple[Any, Any, SparsityParameters]:

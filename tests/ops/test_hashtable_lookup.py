@@ -45,6 +45,14 @@ CASES = [
         [tensor([2, 0, 0], np.int8), hits(1, 0, 0)],
         notes="the search expects 9 behind 3 and 0 before it",
     ),
+    *(
+        Case(
+            str(np.dtype(dtype)),
+            [vector(2, 1, 5), vector(1, 2), tensor([[1, 2], [3, 4]], dtype)],
+            [tensor([[3, 4], [1, 2], [0, 0]], dtype), hits(1, 1, 0)],
+        )
+        for dtype in (np.uint8, np.float16, np.int16, np.float64, np.complex64)
+    ),
     Case("bool", [vector(1, 2), vector(1), tensor([True], bool)], [tensor([True, False], bool), hits(1, 0)]),
 ]
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gossamer
 from gossamer.ops import _random_bits
 from gossamer.ops.multinomial import op
 from gossamer.schema import RandomOptions
-from tests.ops.cases import Case, Operand, const, run_case, tensor
+from tests.ops.cases import Case, Operand, const, model_of, run_case, tensor
 from tests.ops.invoking import assert_refused_by_invoke
-from tests.ops.reference import assert_refused, output_of
+from tests.ops.reference import REFERENCE, assert_refused, output_of
 
 SEEDS = RandomOptions(seed=1234, seed2=5678)
 LOGITS = tensor([[0, 1, 2], [3, -np.inf, 0]])
@@ -77,6 +78,31 @@ def test_samples_are_drawn_in_pieces_as_they_would_be_at_once(rows: int) -> None
     places = _random_bits.uniform_doubles(words).reshape(rows, count, 1)
     sums = np.exp(logits.astype(np.float64) - logits.max(1, keepdims=True)).cumsum(1)[:, None]
     np.testing.assert_array_equal(drawn, (sums <= places * sums[..., -1:]).sum(-1))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_machine_code_draws_what_the_reference_kernel_does(constant: bool) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 300)).astype(np.float32) * 40
+    logits[:3, :4] = np.inf, -np.inf, np.nan, 1e38
+    logits[3] = -np.inf
+    for count in (0, 1, 6, 1001):
+        number = const(count) if constant else tensor(count, np.int32)
+        model = model_of(op, Case("", [tensor(logits), number], [samples([[0]])], SEEDS))
+        drawn = []
+        for make in (REFERENCE, gossamer.Interpreter):
+            interpreter = make(model_content=model)
+            interpreter.allocate_tensors()
+            for details, value in zip(interpreter.get_input_details(), (logits, number.value), strict=False):
+                interpreter.set_tensor(details["index"], value)
+            for _ in range(3):
+                interpreter.invoke()
+            drawn.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+        np.testing.assert_array_equal(*drawn)
+        assert drawn[0].shape == (5, count)
+        (kernel,) = interpreter.delegate_kernels()
+        assert kernel.failure is None
+        assert all(step.program for step in getattr(kernel, "steps", ()) if count)
 
 
 def test_many_samples_take_little_more_memory_than_their_numbers() -> None:

@@ -62,6 +62,13 @@ CASES = [
         "exponent_0", [tensor([3, -3, 0], np.int32), tensor([0], np.int32)], [tensor([1, 1, 1], np.int32)], PowOptions()
     ),
     Case(
+        "exponent_of_many_bits",
+        [tensor([3, -1, 2], np.int32), tensor([33], np.int32)],
+        [tensor([-1504003197, -1, 0], np.int32)],
+        PowOptions(),
+        faults=True,
+    ),
+    Case(
         "exponent_1",
         [tensor([3, -3, 0], np.int32), tensor([[1]], np.int32)],
         [tensor([[3, -3, 0]], np.int32)],

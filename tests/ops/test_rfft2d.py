@@ -44,9 +44,16 @@ CASES = [
             (100, 7, 128, 8),
             (130, 100, 128, 256),
             (1, 9000, 1, 8192),
-            (3, 1, 2, 1),
         )
     ),
+    Case("one_column", [tensor([[1], [3]]), const([2, 1])], [complexes([[1 - J], [3]])]),
+    Case(
+        "one_column_of_4",
+        [tensor([[1], [3], [6], [11]]), const([4, 1])],
+        [complexes([[1 - J], [7 - 7 * J], [6], [7 + 7 * J]])],
+    ),
+    Case("one_column_and_zeros", [tensor([[1, 9]]), const([2, 1])], [complexes([[1 - J], [0]])]),
+    Case("one_number", [tensor([[5]]), const([1, 1])], [complexes([[5 - 5 * J]])]),
     Case("length_from_input", [tensor(X[:1]), tensor([1, 4], np.int32)], [complexes([ROW])]),
 ]
 

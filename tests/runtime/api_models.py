@@ -363,10 +363,10 @@ def custom() -> bytes:
 
 
 def flex() -> bytes:
-    """A TensorFlow operator."""
+    """A TensorFlow operator that nobody has: others run in Gossamer without TensorFlow."""
     make = ModelMaker()
     x, y = make.tensor((2,), name="x"), make.tensor((2,), name="y")
-    make.op("FlexSin", [x], [y], custom=True)
+    make.op("FlexNoSuchOp", [x], [y], custom=True)
     make.io([x], [y])
     return make.model()
 

@@ -168,7 +168,13 @@ def _quotient(f: ir.Function, x: Value, y: Value) -> Value:
     """Truncated; the least integer over -1 wraps, over 0 is anything. CPUs trap in both cases."""
     minus_one = f.compare("eq", y, -1)
     divisor = f.select(minus_one | f.compare("eq", y, 0), f.constant(y.type, 1), y)
-    return f.select(minus_one, _negated(f, x), f.wrapping("sdiv", x, divisor))
+    if ir.BYTES[x.type.element] > 2:
+        quotient = f.wrapping("sdiv", x, divisor)
+    else:  # one by one; of so few bits, a float is as near to a whole number as the quotient is
+        wide = x.type.with_element("float")
+        dividend, by = (f.emit(wide, f"sitofp {value} to {wide}") for value in (x, divisor))
+        quotient = f.emit(x.type, f"fptosi {dividend / by} to {x.type}")
+    return f.select(minus_one, _negated(f, x), quotient)
 
 
 def _divide(f: ir.Function, x: Value, y: Value) -> Value:
@@ -290,7 +296,7 @@ FUNCTIONS: dict[str, Function] = {
     "ceil": _of_floats(1, lambda f, x: f.intrinsic("llvm.ceil", x)),
     "cos": _of_floats(1, floats.cos),
     "elu": _of_floats(1, _elu),
-    "exp": _of_floats(1, floats.exp),
+    "exp": Function(1, {"float": floats.exp, "double": floats.exp_of_double}),
     "finite": _of_floats(1, lambda f, x: f.at_most(f.at_least(x, -floats.GREATEST), floats.GREATEST)),
     "floor": _of_floats(1, lambda f, x: f.intrinsic("llvm.floor", x)),
     "fma": _of_floats(3, lambda f, x, y, z: f.fma(x, y, z)),

@@ -21,6 +21,7 @@ _HALF_PI = tuple(map(float.fromhex, ("0x1.921FB6p+0", "-0x1.778p-25", "0x1.68C23
 """pi / 2 as the sum of floats. Products of the second with integers up to 2^12 are exact."""
 
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62E430p-1"), -float.fromhex("0x1.05C610p-29")
+_LN2_DOUBLE_HIGH, _LN2_DOUBLE_LOW = float.fromhex("0x1.62E42FEFA3800p-1"), float.fromhex("0x1.EF35793C76730p-45")
 _LARGE = 12582912.0  # 1.5 * 2^23: adding it rounds to an integer, which then stands in the low bits
 
 
@@ -33,6 +34,21 @@ def exp(f: Function, x: Value, *, positive: bool = True) -> Value:
     n, r = _reduced(f, f.at_least(x, -87.5), 126.0)
     p = polynomial(f, r, [2.0 * coefficient for coefficient in (*_EXP, 1.0)])
     return p * f.bits(n << 23, "float")
+
+
+def exp_of_double(f: Function, x: Value) -> Value:
+    """e^x of float64 within 1 unit; 0 for results below 2^-1021."""
+    # As `exp`, with a series that ends where a double does; adding 1.5 * 2^52 rounds.
+    is_tiny = f.compare("olt", x, -708.0)
+    x = f.at_most(f.select(is_tiny, f.constant(x.type, -708.0), x), 710.0)
+    large = f.constant(x.type, 1.5 * 2.0**52)
+    shifted = f.fma(x, f.constant(x.type, 1 / math.log(2)), large)
+    n = shifted - large
+    r = f.fma(n, f.constant(x.type, -_LN2_DOUBLE_HIGH), x)
+    r = f.fma(n, f.constant(x.type, -_LN2_DOUBLE_LOW), r)
+    p = polynomial(f, r, [2.0 / math.factorial(degree) for degree in range(13, -1, -1)])
+    power = f.bits(f.wrapping("shl", f.wrapping("add", f.bits(shifted, "i64"), 1022), 52), "double")
+    return f.select(is_tiny, f.constant(x.type, 0.0), p * power)
 
 
 def exp_minus_1(f: Function, x: Value) -> Value:

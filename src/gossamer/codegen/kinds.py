@@ -273,6 +273,7 @@ _LISTED = (
     Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
     Kind("embed", ("ids", "places", "weights", "table"), ("combiner",), checks=True),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
+    Kind("hashsigns", ("seeds", "x", "weights")),
     # Zero points of images are known in a run, and differ; so images have their padding already.
     Kind(
         "hybrid",
@@ -307,6 +308,7 @@ _LISTED = (
     Kind("matmul", ("x", "matrix", "bias?"), flops=_matmul, epilogue="floats", extras=1, lies="rows"),
     Kind("nonzero", ("x",), checks=True),
     Kind("normalize", ("x",), ("norm", "epsilon"), _normalize, lies="rows"),
+    Kind("packbits", ("x",), ("bits",)),
     Kind("pad", ("x", "value"), tuple, passing=True),
     Kind("push", ("x",)),
     Kind("put", ("x", "vector"), Boxes, lies="anywhere", moves="into"),
@@ -366,6 +368,7 @@ _LISTED = (
     ),
     Kind("scan", ("x",), ("axis", "exclusive", "reverse"), _reduce, lies="anywhere"),
     Kind("scatter", ("x", "places"), ("combine", "skips"), _scattered, lies="rows", checks=True),
+    Kind("search", ("keys", "x"), ("rule",)),
     Kind("segments", ("x", "ids"), flops=_reduce, lies="rows", checks=True),
     Kind("softmax", ("x",), tuple, _softmax, lies="rows"),
     Kind("softmax16", ("x", "scale", "exponentials", "reciprocals"), flops=_softmax, lies="rows"),
@@ -379,6 +382,7 @@ _LISTED = (
     ),
     Kind("topk", ("x",)),
     Kind("unique", ("x",)),
+    Kind("unpackbits", ("x",), ("bits", "signed")),
     Kind("where", ("x",), ("sizes",)),
     Kind("conv3d", _CONTRACTION, ("stride", "dilation"), _convolution, epilogue="floats", extras=1, lies="rows"),
     Kind(

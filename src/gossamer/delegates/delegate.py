@@ -93,7 +93,7 @@ class NodeInfo(Context, ABC):
     @abstractmethod
     def stored(self, position: int) -> tuple[Array, Callable[[], object]] | None:
         """An input if it is stored in the file, for who has kernels read it there, and does not look at its values
-        before having called what comes with it."""
+        before having called what comes with it. Of elements that are smaller than a byte: the bytes."""
 
     @abstractmethod
     def computed(self, position: int) -> Array | Later | None:

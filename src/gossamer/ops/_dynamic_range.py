@@ -99,10 +99,13 @@ def accumulate(result: Floats, rows: Rows, weights: Ints, scale: float | Floats)
 
 @record(frozen=True, eq=False)
 class LoweredRows:
-    """Quantized rows in the kernel graph: ``levels`` int16 [n, k], less zero points, and ``scales`` float32 [n, 1]."""
+    """Quantized rows in the kernel graph: ``levels`` int16 [n, k], less zero points, and ``scales`` float32 [n, 1].
+
+    ``are_bytes``: levels fit int8."""
 
     levels: View
     scales: View
+    are_bytes: bool
 
 
 def lower_rows(graph: Lowering, x: View, asymmetric: bool) -> LoweredRows:
@@ -112,12 +115,12 @@ def lower_rows(graph: Lowering, x: View, asymmetric: bool) -> LoweredRows:
         levels, headers = _qd8.images(graph, graph.reshape(x, (count, 1, 1, size)), "builtin")
         scales = graph.kernel("bitcast", headers.slice(1, 0, 4), shape=(count,), type=TensorType.FLOAT32)
         levels = graph.cast(graph.reshape(levels, x.shape), TensorType.INT16)
-        return LoweredRows(levels, graph.reshape(scales, (count, 1)))
+        return LoweredRows(levels, graph.reshape(scales, (count, 1)), are_bytes=False)
     extent = graph.reduce("max", graph.map("abs", x), (1,))
     greatest, zero = graph.scalar(127, x), graph.scalar(0, x)
     extent = graph.map(("select", ("equal", 0, 1), 2, 0), extent, zero, greatest)
     levels = graph.map(("roundaway", ("mul", 0, ("div", 2, 1))), x, extent, greatest, type=TensorType.INT16)
-    return LoweredRows(levels, graph.map("div", extent, greatest))
+    return LoweredRows(levels, graph.map("div", extent, greatest), are_bytes=True)
 
 
 def lower_accumulate(graph: Lowering, result: View, rows: LoweredRows, weights: View, scales: View) -> View:
@@ -125,7 +128,14 @@ def lower_accumulate(graph: Lowering, result: View, rows: LoweredRows, weights: 
     if weights.is_constant:
         sums = _int16.products_of_levels(graph, rows.levels, weights)
     else:
-        computed = graph.cast(weights, TensorType.INT16).permute((1, 0))
-        sums = graph.quantized_matmul(rows.levels, computed, None, TensorType.INT64)
+        sums = _lower_dots(graph, rows, weights)
     total = ("add", 0, ("mul", ("tof32", 1), ("mul", 3, 2)))
     return graph.map(total, result, sums, rows.scales, scales)
+
+
+def _lower_dots(graph: Lowering, rows: LoweredRows, weights: View) -> View:
+    """The int32 sums [n, units] of products with int8 [units, k] that are computed."""
+    (count, depth), units = rows.levels.shape, weights.shape[0]
+    type = TensorType.INT8 if rows.are_bytes else TensorType.INT16
+    levels = graph.reshape(graph.cast(rows.levels, type), (count, 1, depth)).broadcast((count, units, depth))
+    return graph.kernel("dot16", levels, graph.cast(weights, type), shape=(count, units), type=TensorType.INT32)

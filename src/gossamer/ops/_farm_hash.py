@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.ops.op_def import Array
 
 Words = NDArray[np.uint64]
 
@@ -31,6 +32,20 @@ def fingerprint64(keys: NDArray[np.uint8]) -> Words:
     if length > 16:
         return _17_to_32(keys, multiplier)
     return _4_to_16(keys, multiplier)
+
+
+def signs_of_hashes(seeds: NDArray[np.float32], rows: NDArray[np.uint8], weights: Array | None) -> NDArray[np.bool_]:
+    """For each seed of a vector, whether the sum over rows of weights (1 if left out) times hashes is more than 0: in
+    float64, of the fingerprints of the seed's bytes and the row's as integers with a sign."""
+    keys = np.empty((seeds.size, rows.shape[0], 4 + rows.shape[1]), np.uint8)
+    keys[:, :, :4] = seeds.view(np.uint8).reshape(-1, 1, 4)
+    keys[:, :, 4:] = rows
+    hashes = fingerprint64(keys.reshape(-1, keys.shape[2])).view(np.int64).astype(np.float64)
+    terms = hashes.reshape(keys.shape[:2])
+    if weights is not None:
+        terms = terms * weights
+    scores: NDArray[np.float64] = terms.cumsum(1)[:, -1]
+    return np.greater(scores, 0)
 
 
 def _word(value: int) -> np.uint64:

@@ -48,12 +48,17 @@ def wanted_shape(ctx: InvokeContext) -> Shape:
     return checked_shape(ctx, integers(ctx.value(0)))
 
 
-def lower_uniform(graph: Lowering, count: int) -> View:
-    """The next float32 numbers [count] in [0, 1): those of `uniform_floats`."""
+def lower_words(graph: Lowering, count: int, blocks: int) -> View:
+    """The next random words, uint32 [count], of a generator that goes on by so many blocks."""
     generator: PhiloxGenerator = graph.data
     state = graph.state(generator.state)
     words = graph.kernel("random", state, shape=(count,), type=TensorType.UINT32, algorithm="philox")
-    blocks = graph.array(np.array([0, -(-count // PHILOX_WORDS), 0], np.uint64))
-    graph.copy(graph.map("add", state, blocks), state)
+    graph.copy(graph.map("add", state, graph.array(np.array([0, blocks, 0], np.uint64))), state)
+    return words
+
+
+def lower_uniform(graph: Lowering, count: int) -> View:
+    """The next float32 numbers [count] in [0, 1): those of `uniform_floats`."""
+    words = lower_words(graph, count, -(-count // PHILOX_WORDS))
     low, least = graph.array(np.array(0x7FFFFF, np.uint32)), graph.array(np.array(2.0**-23, np.float32))
     return graph.map(("mul", ("tof32", ("and", 0, 1)), 2), words, low, least, type=TensorType.FLOAT32)

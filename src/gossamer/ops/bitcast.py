@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name
+from gossamer.dtypes import element_bits, is_packed, numpy_dtype, type_name, unpacked_type
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InPlace, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
@@ -58,8 +58,11 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    output = graph.output()
-    if is_packed(output.type) or element_bits(output.type) > 64:
+    x, output = graph.input(0), graph.output()
+    if is_packed(output.type):  # and x of as many bits
+        graph.result(graph.kernel("bitcast", graph.value(0), shape=x.shape, type=unpacked_type(output.type)))
+        return
+    if element_bits(output.type) > 64:
         graph.refuse(f"no kernels for {type_name(output.type)}")
     graph.result(graph.kernel("bitcast", graph.value(0), shape=output.shape, type=output.type))
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops._reduce import folded
+from gossamer.ops._search import place_of
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import BucketizeOptions
 
-MOST_COMPARISONS = 1 << 20
-"""Of all elements with all boundaries."""
+FEW = 16
+"""Boundaries with each of which elements are compared: among more it is quicker to search."""
 
 op = OpDef(
     "BUCKETIZE",
@@ -44,17 +45,22 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     x = ctx.value(0)
     compared = np.float64 if x.dtype == np.float64 else np.float32
-    buckets = np.searchsorted(ctx.options.boundaries.astype(compared), x.astype(compared), side="right")
-    return np.asarray(buckets).astype(np.int32)
+    return place_of(ctx.options.boundaries.astype(compared), x.astype(compared)).astype(np.int32)
 
 
 @op.lower
 def lower(graph: Lowering) -> None:
     x, boundaries = graph.value(0), graph.options.boundaries
-    if not boundaries.size or x.size * boundaries.size > MOST_COMPARISONS:
-        graph.refuse("there are no boundaries, or too many")
+    if not boundaries.size:
+        graph.refuse("there are no boundaries")
     compared = TensorType.FLOAT64 if x.type == TensorType.FLOAT64 else TensorType.FLOAT32
-    x = graph.reshape(graph.cast(x, compared), (*x.shape, 1))
     limits = graph.array(boundaries.astype(numpy_dtype(compared)))
-    is_above = graph.map(("toi32", ("not", ("less", 0, 1))), x, limits, type=TensorType.INT32)
-    graph.result(graph.reshape(folded(graph, "add", is_above, len(x.shape) - 1), graph.output().shape))
+    x = graph.cast(x, compared)
+    if boundaries.size > FEW:
+        keys, values = graph.reshape(limits, (1, limits.size)), graph.reshape(x, (1, x.size))
+        buckets = graph.kernel("search", keys, values, shape=values.shape, type=TensorType.INT32, rule="upper")
+    else:
+        x = graph.reshape(x, (*x.shape, 1))
+        is_above = graph.map(("toi32", ("not", ("less", 0, 1))), x, limits, type=TensorType.INT32)
+        buckets = folded(graph, "add", is_above, len(x.shape) - 1)
+    graph.result(graph.reshape(buckets, graph.output().shape))

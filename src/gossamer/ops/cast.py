@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import is_packed, numpy_dtype, type_name
+from gossamer.dtypes import is_packed, numpy_dtype, type_name, unpacked_type
 from gossamer.ops._complex import joined, parts
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
@@ -102,6 +102,11 @@ def lower(graph: Lowering) -> None:
         graph.result(graph.value(0))
         return
     x = parts(graph, 0)[0] if given == TensorType.COMPLEX64 else graph.value(0)
+    if is_packed(wanted):
+        wide = graph.cast(x, TensorType.INT32)
+        bounds = (graph.scalar(bound, wide) for bound in integer_range(wanted))
+        graph.result(graph.map(("min", ("max", 0, 1), 2), wide, *bounds, type=unpacked_type(wanted)))
+        return
     if wanted != TensorType.COMPLEX64:
         graph.result(graph.cast(x, wanted))
         return

@@ -31,6 +31,7 @@ from gossamer.ops.op_signature import input_type, per_channel
 from gossamer.records import record
 from gossamer.schema.enums import TensorType
 from gossamer.schema.tables import BlockwiseQuantization
+from gossamer.views import View
 
 QUANTIZED = (TensorType.UINT8, TensorType.INT8, TensorType.INT4, TensorType.INT2)
 FLOATS = (TensorType.FLOAT32, TensorType.FLOAT16)
@@ -118,16 +119,34 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    ids, value, output, scales = graph.value(0), graph.value(1), graph.output(), graph.data.scales
-    rows = slices(graph, value, ids, 0)
-    if scales is not None:
-        if (value.type, output.type) != (TensorType.INT8, TensorType.FLOAT32):
-            graph.refuse("a table of integers for floats has machine code from int8 to float32")
-        factors = graph.array(scales)
-        if scales.size > 1:
-            factors = graph.reshape(slices(graph, factors, ids, 0), (*ids.shape, *[1] * (len(value.shape) - 1)))
-        rows = graph.map("mul", graph.cast(rows, TensorType.FLOAT32), factors)
-    graph.result(rows)
+    ids, value, output, scales = graph.value(0), graph.input(1), graph.output(), graph.data.scales
+    rows = _lower_rows(graph, ids)
+    if scales is None:
+        graph.result(rows)
+        return
+    if value.type == TensorType.UINT8:  # which TFLite reads as int8
+        rows = graph.kernel("bitcast", rows, shape=rows.shape, type=TensorType.INT8)
+    factors = graph.array(scales)
+    if scales.size > 1:
+        factors = slices(graph, factors, ids, 0)
+    if graph.data.size:  # blocks are rows of their own
+        rows = graph.reshape(rows, (*factors.shape, graph.data.size))
+    factors = graph.reshape(factors, (*factors.shape, *[1] * (len(rows.shape) - len(factors.shape))))
+    rows = graph.map("mul", graph.cast(rows, TensorType.FLOAT32), factors)
+    graph.result(graph.reshape(graph.cast(rows, output.type), output.shape))
+
+
+def _lower_rows(graph: Lowering, ids: View) -> View:
+    """The rows of the table, which is not unpacked for that."""
+    value, columns = graph.input(1), math.prod(graph.input(1).shape[1:])
+    bits = element_bits(value.type)
+    if not is_packed(value.type):
+        return slices(graph, graph.value(1), ids, 0)
+    if columns * bits % 8 or graph.data.size * bits % 8:
+        graph.refuse("rows of the table begin inside a byte")
+    rows = slices(graph, graph.reshape(graph.packed(1), (value.shape[0], columns * bits // 8)), ids, 0)
+    shape = (*ids.shape, *value.shape[1:])
+    return graph.reshape(graph.unpacked(graph.reshape(rows, (rows.size,)), value.type, math.prod(shape)), shape)
 
 
 def _packed_rows(value: Array, ids: Array, per_byte: int) -> Array:

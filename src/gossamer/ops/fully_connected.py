@@ -26,6 +26,8 @@ Types (input / weights / bias / output):
   int64. Here its values count.)
 - int8 / int8 in sparse blocks of 1 x 16 / int32 / int8: the fixed-point multiplication of gemmlowp instead of double.
 - int16 / int16 / int32 or int64 / int16: 64-bit accumulators, fixed-point multiplication with a 16-bit significand.
+  (Without ``quantized_bias_type`` LiteRT takes the bytes of an int64 bias for int32, so that units get each other's.
+  Here its values count.)
 - uint8 / uint8 / int32 / int16 with weights_format SHUFFLED4x16INT8: see `_shuffled`.
 
 With one weight scale, a bias scale that differs from input scale * weight scale by more than 2 % of the output scale
@@ -497,7 +499,8 @@ def lower(graph: Lowering) -> None:
     if graph.input(1).type != F32:
         _lower_hybrid(graph)
         return
-    x, weights = graph.floats(0, 1)
+    (x,), dense = graph.floats(0), graph.data.dense
+    weights = graph.value(1) if dense is None else graph.array(dense)
     units, depth = weights.shape
     rows = graph.reshape(x, (math.prod(x.shape) // depth, depth))
     bias = graph.optional_value(2)

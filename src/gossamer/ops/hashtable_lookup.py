@@ -11,9 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._layout import WHOLE_BYTE_TYPES, require_rank, require_type
+from gossamer.ops._layout import FLOAT8_TYPES, WHOLE_BYTE_TYPES, require_rank, require_type
+from gossamer.ops._search import found_at
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import TensorType
+
+_BITS = {
+    **dict.fromkeys(FLOAT8_TYPES, TensorType.UINT8),
+    **dict.fromkeys((TensorType.FLOAT16, TensorType.BFLOAT16), TensorType.UINT16),
+    TensorType.COMPLEX64: TensorType.UINT64,
+}
+"""Types whose elements no map hands on as they are, and those of the same size whose elements it does."""
 
 VALUES = (*WHOLE_BYTE_TYPES, TensorType.COMPLEX128, TensorType.STRING)
 
@@ -29,7 +38,6 @@ op = OpDef(
         "output": VALUES,
         "hits": (TensorType.UINT8,),
     },
-    reference_only="rare: there is no kernel that searches",
 )
 
 
@@ -57,19 +65,29 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> tuple[Array, Array]:
     values = ctx.value(2)
-    rows = _searched(ctx.value(1), ctx.value(0))
+    rows = found_at(ctx.value(1), ctx.value(0))
     hits = rows >= 0
     output = values[rows]
     output[~hits] = b"" if values.dtype == object else 0
     return output, hits.astype(np.uint8)
 
 
-def _searched(keys: Array, wanted: Array) -> Array:
-    """Where ``bsearch`` finds each wanted key, or -1."""
-    low, high = np.zeros(wanted.shape, np.int64), np.full(wanted.shape, keys.size)
-    for _ in range(keys.size.bit_length()):
-        middle = np.minimum((low + high) // 2, keys.size - 1)
-        seen = keys[middle]
-        low, high = np.where(wanted > seen, middle + 1, low), np.where(wanted < seen, middle, high)
-    # What is left between low and high holds the key, and the search would look at its middle next.
-    return np.where(low < high, (low + high) // 2, -1)
+@op.lower
+def lower(graph: Lowering) -> None:
+    lookup, keys, values = graph.value(0), graph.value(1), graph.value(2)
+    count = lookup.size
+    wanted, keys = graph.reshape(lookup, (1, count)), graph.reshape(keys, (1, keys.size))
+    found = graph.kernel("search", keys, wanted, shape=(1, count), type=TensorType.INT32, rule="equal")
+    is_hit = ("less", 1, 0)
+    none = graph.array(np.array(-1, np.int32))
+    graph.result(graph.map(("tou8", is_hit), graph.reshape(found, (count,)), none, type=TensorType.UINT8), 1)
+    box = 1, *values.shape[1:]
+    rows = graph.gather(values, graph.reshape(found, (count, 1)), [0], box, clamps=True)  # any row where there is none
+    bits = _BITS.get(values.type, values.type)
+    if bits != values.type:
+        rows = graph.kernel("bitcast", rows, shape=rows.shape, type=bits)
+    places = graph.reshape(found, (count,) + (1,) * len(box))
+    rows = graph.map(("select", is_hit, 2, 3), places, none, rows, graph.scalar(0, rows), type=bits)
+    if bits != values.type:
+        rows = graph.kernel("bitcast", rows, shape=rows.shape, type=values.type)
+    graph.result(graph.reshape(rows, graph.output().shape))

@@ -83,6 +83,15 @@ class Lowering(Context, ABC):
         type that has no numbers."""
 
     @abstractmethod
+    def packed(self, position: int) -> View:
+        """The bytes of an input of elements that are smaller than a byte, which `value` has one each: uint8 [bytes]."""
+
+    @abstractmethod
+    def unpacked(self, bytes: View, type: TensorType, count: int) -> View:
+        """The first elements of a type that is smaller than a byte, of which bytes are packed: int8 or uint8 [count].
+        `result` packs them."""
+
+    @abstractmethod
     def pairs(self, position: int) -> View:
         """An input of complex numbers [...] as their parts: float32 or float64, [..., 2], the real one first."""
 

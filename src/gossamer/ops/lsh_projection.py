@@ -15,8 +15,10 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.dtypes import encode_strings, is_packed, pack
-from gossamer.ops._farm_hash import fingerprint64
+from gossamer.ops._farm_hash import signs_of_hashes
 from gossamer.ops._layout import NUMBER_TYPES, checked_shape, require_rank, require_shape
+from gossamer.ops._reduce import folded
+from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
 from gossamer.schema.enums import LSHProjectionType, TensorType
 from gossamer.schema.options import LSHProjectionOptions
@@ -33,7 +35,6 @@ op = OpDef(
         "output": (TensorType.INT32,),
     },
     options=LSHProjectionOptions,
-    reference_only="rare: there is no kernel that hashes",
 )
 
 
@@ -60,7 +61,7 @@ def prepare(ctx: PrepareContext) -> None:
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
     seeds, rows, weights = ctx.value(0), _rows(ctx), ctx.optional_value(2)
-    bits = np.array([_bits(function, rows, weights) for function in seeds], np.int32).reshape(seeds.shape)
+    bits = np.array([signs_of_hashes(function, rows, weights) for function in seeds], np.int32).reshape(seeds.shape)
     if ctx.options.type == LSHProjectionType.DENSE:
         return bits.reshape(-1)
     functions, width = seeds.shape
@@ -85,14 +86,19 @@ def _rows(ctx: InvokeContext) -> NDArray[np.uint8]:
     return data[: count * width].reshape(count, width)
 
 
-def _bits(seeds: Array, rows: NDArray[np.uint8], weights: Array | None) -> NDArray[np.bool_]:
-    """One bit for each seed of a function."""
-    keys = np.empty((seeds.size, rows.shape[0], 4 + rows.shape[1]), np.uint8)
-    keys[:, :, :4] = seeds.view(np.uint8).reshape(-1, 1, 4)
-    keys[:, :, 4:] = rows
-    hashes = fingerprint64(keys.reshape(-1, keys.shape[2])).view(np.int64).astype(np.float64)
-    terms = hashes.reshape(keys.shape[:2])
-    if weights is not None:
-        terms = terms * weights
-    scores: Array = terms.cumsum(1)[:, -1]
-    return np.greater(scores, 0)
+@op.lower
+def lower(graph: Lowering) -> None:
+    source, seeds = graph.input(1), graph.value(0)
+    rows = graph.packed(1) if is_packed(source.type) else graph.value(1)
+    weights = graph.optional_value(2) if len(graph.inputs) == 3 else None
+    if weights is None:
+        weights = graph.array(np.ones(source.shape[0], np.float32))
+    bits = graph.kernel("hashsigns", seeds, rows, weights, shape=seeds.shape, type=TensorType.INT32)
+    if graph.options.type == LSHProjectionType.DENSE:
+        graph.result(graph.reshape(bits, graph.output().shape))
+        return
+    functions, width = seeds.shape
+    places = graph.array(np.arange(width - 1, -1, -1, dtype=np.int32))
+    numbers = folded(graph, "add", graph.map("shiftleft", bits, places), 1)
+    offsets = (np.arange(functions, dtype=np.uint32) << np.uint32(width % 32)).view(np.int32)
+    graph.result(graph.map("add", graph.reshape(numbers, (functions,)), graph.array(offsets)))

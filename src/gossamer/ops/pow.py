@@ -22,6 +22,9 @@ from gossamer.views import View
 
 _TYPES = (TensorType.FLOAT32, TensorType.INT32)
 
+BITS = 5
+"""Of one exponent of integers that is computed."""
+
 op = OpDef(
     "POW",
     inputs=("x", "y"),
@@ -77,6 +80,9 @@ def lower(graph: Lowering) -> None:
     if is_one and x.type == TensorType.FLOAT32 and not graph.input(1).is_constant:
         graph.result(_lower_one_exponent(graph, x, y))
         return
+    if is_one and not graph.input(1).is_constant:
+        graph.result(graph.reshape(_lower_one_integer(graph, x, y), graph.output().shape))
+        return
     exponent = _whole(graph.known(1)) if is_one else 0
     if exponent >= 1:
         power = _lower_integer_power(graph, x, exponent)
@@ -101,6 +107,25 @@ def _lower_one_exponent(graph: Lowering, x: View, y: View) -> View:
     return graph.reshape(graph.map(clamped, power, squared, whole), graph.output().shape)
 
 
+def _lower_one_integer(graph: Lowering, x: View, y: View) -> View:
+    """The same of int32, which wraps. Exponents of more bits than most have are left to the reference kernel."""
+    zero, one = (graph.array(np.array(number, np.int32)) for number in (0, 1))
+    power, result = x, one
+    exponent = _allowed(graph, y, (1 << BITS) - 1)
+    for bit in range(BITS):
+        operands = exponent, graph.array(np.array(1 << bit, np.int32)), zero, result, power
+        result = graph.map(("select", ("notequal", ("and", 0, 1), 2), ("mul", 3, 4), 3), *operands)
+        power = graph.map("square", power)
+    return result
+
+
+def _allowed(graph: Lowering, y: View, most: int = 2**31 - 1) -> View:
+    """Exponents. A negative one is a fault, and so is one that is greater than what is said."""
+    zero, one, greatest = (graph.array(np.array(number, np.int32)) for number in (0, 1, most))
+    allowed = graph.map(("select", ("or", ("less", 0, 1), ("less", 3, 0)), 1, 2), y, zero, one, greatest)
+    return graph.map("mul", y, graph.kernel("nonzero", allowed, shape=y.shape, type=y.type))
+
+
 def _lower_integer_power(graph: Lowering, x: View, exponent: int) -> View:
     if exponent == 1:
         return x
@@ -112,10 +137,8 @@ def _lower_power(graph: Lowering, x: View, y: View) -> View:
     """By squaring and multiplying in float64, where all that fits int32 is exact. Exponents over 31 are all alike, but
     for -1, of which it counts whether they are even."""
     zero, one, most = (graph.array(np.array(number, np.int32)) for number in (0, 1, 32))
-    allowed = graph.map(("select", ("less", 0, 1), 1, 2), y, zero, one)
-    allowed = graph.kernel("nonzero", allowed, shape=y.shape, type=y.type)
     few = ("select", ("less", 0, 1), 0, ("add", 1, ("and", 0, 2)))
-    exponent = graph.map(("mul", few, 3), y, most, one, allowed)
+    exponent = graph.map(few, _allowed(graph, y), most, one)
     power = graph.cast(x, TensorType.FLOAT64)
     result = graph.array(np.ones(()))
     for bit in range(6):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import is_packed, numpy_dtype, type_name, unpacked_type
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._elementwise import require_channels, require_scale, require_symmetric
 from gossamer.ops._rescaling import FIRST, lower_rescaled
@@ -44,7 +44,11 @@ _OUTPUTS = {
     TensorType.INT16: (TensorType.INT8, TensorType.INT16, TensorType.INT32),
     TensorType.INT32: (TensorType.INT8, TensorType.INT16),
 }
-_ELEMENTS = {TensorType.UINT8: "u8", TensorType.INT8: "i8", TensorType.INT16: "i16"}
+_ELEMENTS = {
+    **dict.fromkeys((TensorType.UINT8, TensorType.UINT4), "u8"),
+    **dict.fromkeys((TensorType.INT8, TensorType.INT4), "i8"),
+    TensorType.INT16: "i16",
+}
 
 op = OpDef(
     "QUANTIZE",
@@ -157,9 +161,15 @@ def lower(graph: Lowering) -> None:
         _lower_rescaling(graph, graph.data)
         return
     if name is None:
-        graph.refuse(f"there is no kernel that packs {type_name(output.type)}")
+        graph.refuse(f"there is no kernel that quantizes to {type_name(output.type)}")
     expression: Expression = (f"quantize{name}", 0, 1, 2)
     scales, points = along_dimension(output.quantization, len(output.shape))
+    if is_packed(output.type):  # a byte that is clamped
+        operands = graph.value(0), graph.array(scales), graph.array(points)
+        levels = graph.map(expression, *operands, type=unpacked_type(output.type))
+        bounds = (graph.scalar(bound, levels) for bound in integer_range(output.type))
+        graph.result(graph.map(("min", ("max", 0, 1), 2), levels, *bounds))
+        return
     if not output.quantization.per_channel:
         expression, scales = ("add", ("round", ("mul", 0, 1)), 2), np.float32(1) / scales
     operands = (graph.value(0), graph.array(scales), graph.array(points))

@@ -2,7 +2,11 @@
 
 The last two dimensions of the float32 input are cut or filled with zeros to ``fft_length`` [height, width], powers of
 two, and transformed in float64; the complex64 output [..., height, width / 2 + 1] holds the frequencies 0 to width / 2
-of each row. ``fft_length`` is an int32 vector; the output is dynamic if it is not constant.
+of each row. A width of 1 is no transform: with m[k] the mean of x[k] and x[height - k], where x[height] is x[0], the
+output is m[0] - m[0] i and then m[k] - m[k] i up to height / 2, where the imaginary part is 0, and m[k] + m[k] i behind
+(TFLite separates what it has not transformed).
+
+``fft_length`` is an int32 vector; the output is dynamic if it is not constant.
 """
 
 from __future__ import annotations
@@ -66,13 +70,26 @@ def reference(ctx: InvokeContext) -> Array:
     value, (height, width) = ctx.value(0), _lengths(ctx, ctx.value(1))
     checked_shape(ctx, (*value.shape[:-2], height, width // 2 + 1))
     kept = value[..., :height, :width].astype(np.float64)
+    if width == 1:
+        return _of_one_column(kept[..., 0], height)
     transformed: Array = np.fft.rfft2(kept, (height, width)).astype(np.complex64)
     return transformed
+
+
+def _of_one_column(x: Array, height: int) -> Array:
+    """What TFLite makes of a width of 1: [..., height, 1]."""
+    x = np.concatenate([x, np.zeros((*x.shape[:-1], height - x.shape[-1]))], -1)
+    places = np.arange(height)
+    means = (x + x[..., -places]) / 2
+    parts = means * np.where(places == 0, -1, np.sign(2 * places - height))
+    return (means + 1j * parts).astype(np.complex64)[..., None]
 
 
 @op.lower
 def lower(graph: Lowering) -> None:
     x, (height, width) = graph.value(0), integers(graph.known(1))
+    if width == 1:
+        graph.refuse("TFLite does not transform a single column")
     *batch, rows, columns = x.shape
     x = x.slice(len(batch), 0, min(rows, height)).slice(len(batch) + 1, 0, min(columns, width))
     y = transform(graph, x, width, width // 2 + 1)

@@ -9,7 +9,6 @@ from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, Delegat
 from gossamer.delegates.partition import ControlEdge, GraphNode, NodeSubset, largest, partition
 from gossamer.errors import DelegateError, GossamerError, PrepareError
 from gossamer.log import logger
-from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.graph import RunningGraph
 from gossamer.runtime.node import Node, NodeView
 from gossamer.runtime.partition import RunningPartition
@@ -197,8 +196,6 @@ class Delegation:
     def _refusal(self, delegate: Delegate, node: Node) -> str | None:
         if node.delegate is not None:
             return f"already delegated to {node.delegate.name}"
-        if self._subgraph.preserve_all_tensors and list(called_subgraphs(node.options)):
-            return "all tensors are kept, those of the subgraphs that it calls too"
         return refusal(delegate, NodeView(self._subgraph, node)) or node.objection or None
 
     def _partition(self, claimed: Sequence[int] | set[int]) -> tuple[NodeSubset, ...]:

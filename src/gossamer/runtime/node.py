@@ -255,7 +255,10 @@ class NodeView(_NodeContext, NodeInfo):
         tensor = self.tensors_in[position]
         if tensor is None or not tensor.is_stored:
             return None
-        return tensor.array(), partial(self.constant, position)
+        memory = (
+            tensor.buffer[: tensor.bytes] if is_packed(tensor.type) and tensor.buffer is not None else tensor.array()
+        )
+        return memory, partial(self.constant, position)
 
     def computed(self, position: int) -> Array | Later | None:
         tensor = self.tensors_in[position]

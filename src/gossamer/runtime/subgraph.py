@@ -167,6 +167,8 @@ class Subgraph(RunningGraph):
     def inlined(self, index: int, shapes: Sequence[Shape]) -> Inlined:
         """See `RunningGraph.inlined`."""
         self.callee(index)
+        if self.preserve_all_tensors:
+            raise PrepareError("all tensors are kept, those of the subgraphs that it calls too")
         return Inlined(self.siblings[index], shapes)
 
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> Supposition:

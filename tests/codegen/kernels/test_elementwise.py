@@ -380,6 +380,16 @@ def test_select(target: Target) -> None:
 
 
 @on_every_target
+def test_exponentials_of_doubles(target: Target) -> None:
+    x = np.random.default_rng(0).uniform(-708, 709, 3001)
+    x[:6] = 0.0, 1.0, -1e-300, 1e-9, -708.5, -np.inf
+    y, want = typed(target, ("exp", 0), "float64", x), np.exp(x)
+    np.testing.assert_array_equal(y[[0, 4, 5]], [1, 0, 0])
+    np.testing.assert_allclose(y[6:], want[6:], rtol=2.0**-52)
+    np.testing.assert_allclose(y[:4], want[:4], rtol=2.0**-52)
+
+
+@on_every_target
 def test_power_and_arc_tangent_of_special_numbers(target: Target) -> None:
     numbers = [0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, np.inf, -np.inf, np.nan, 1e-40, 1e38, 16777217, -7.5]
     x, y = (a.reshape(-1).astype(np.float32) for a in np.meshgrid(numbers, numbers))

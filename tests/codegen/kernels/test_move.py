@@ -57,6 +57,25 @@ def test_transposes_slices_and_reversals(target: Target, bits: int) -> None:
 
 @on_every_target
 @pytest.mark.parametrize("bits", SIZES)
+def test_neighbours_that_are_reversed_and_every_second_one(target: Target, bits: int) -> None:
+    for rows, columns in ((1, 5), (3, 70), (70, 3), (40, 131), (2, 9000)):
+        x = numbers(rows, columns, dtype=f"u{bits // 8}")[None, None, None]
+        for source in (
+            x[..., ::-1],
+            x[..., ::-1, ::-1],
+            x[..., ::-1].swapaxes(3, 4),
+            x[..., ::2],
+            x[..., 1::2],
+            x[..., ::2].swapaxes(3, 4),
+        ):
+            whole = guarded(np.zeros(source.shape, source.dtype))
+            for destination in (whole, whole.reshape(*source.shape[:3], *source.shape[:2:-1]).swapaxes(3, 4)):
+                move(Transpose(target.name, bits), source, destination, 3)
+                np.testing.assert_array_equal(destination, source)
+
+
+@on_every_target
+@pytest.mark.parametrize("bits", SIZES)
 def test_squares(target: Target, bits: int) -> None:
     sizes = (1, 2, 3, 4, 5, 15, 16, 17, 40, 64, 65, 150)
     for rows, columns in (*itertools.product(sizes, repeat=2), (3, 9000), (9000, 3)):

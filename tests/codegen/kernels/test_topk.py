@@ -29,7 +29,7 @@ def test_indices(target: Target, type: str) -> None:
         # Few different numbers: the first of equals comes first.
         x = guarded(rng.integers(0 if type == "u8" else -20, 20, (4, count)).astype(DTYPES[type]))
         x[1], x[2] = np.sort(x[1]), np.sort(x[2])[::-1]
-        for k in sorted({1, 2, lanes, count} & set(range(1, count + 1))):
+        for k in sorted({1, 2, lanes, 32, 33, 100, count} & set(range(1, count + 1))):
             want = np.argsort(-x.astype(np.int64), axis=1, kind="stable")[:, :k]
             for threads in (1, 3):
                 np.testing.assert_array_equal(greatest(target, type, x, k, threads), want)
@@ -41,6 +41,8 @@ def test_nan_comes_last(target: Target) -> None:
     x[0, [3, 30, 35]] = -np.inf, 2, 1
     y = greatest(target, "f32", guarded(x), 5)
     np.testing.assert_array_equal(y, [[30, 35, 3, 0, 1], [0, 1, 2, 3, 4]])
+    others = [at for at in range(40) if at not in (3, 30, 35)]
+    np.testing.assert_array_equal(greatest(target, "f32", guarded(x), 40), [[30, 35, 3, *others], range(40)])
 
 
 @on_every_target

@@ -23,6 +23,7 @@ from gossamer.schema import (
     MulOptions,
     QuantizationParameters,
     ReducerOptions,
+    SplitVOptions,
     SubOptions,
     TensorType,
 )
@@ -231,6 +232,44 @@ def test_what_writes_no_elements_is_claimed_and_checked(name: str) -> None:
     for _ in range(2):
         with nullcontext() if name == "ADD" else pytest.raises(InvokeError, match="0"):
             interpreter.invoke()
+
+
+def test_what_has_no_elements_does_not_keep_the_rest_from_machine_code() -> None:
+    make = ModelMaker()
+    x, nothing = make.tensor((2, 3)), make.tensor((2, 0))
+    first, none, last, joined = (make.tensor((2, size)) for size in (1, 0, 2, 3))
+    sizes, axis = make.constant([1, 0, 2], np.int32, INT), make.constant(1, np.int32, INT)
+    make.op("SPLIT_V", [x, sizes, axis], [first, none, last], SplitVOptions(num_splits=3))
+    make.op("CONCATENATION", [last, none, nothing, first], [joined], ConcatenationOptions(axis=1))
+    make.io([x, nothing], [none, joined])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x, np.arange(6, dtype=np.float32).reshape(2, 3))
+    interpreter.invoke()
+    assert interpreter.get_tensor(none).shape == (2, 0)
+    np.testing.assert_array_equal(interpreter.get_tensor(joined), [[1, 2, 0], [4, 5, 3]])
+    (claims,) = interpreter.delegate_claims()
+    assert not claims.refusals
+
+
+def test_nodes_hand_on_elements_that_share_bytes() -> None:
+    make, type = ModelMaker(), TensorType.INT4
+    x, turned, joined = make.tensor((3, 5), type), make.tensor((5, 3), type), make.tensor((10, 3), type)
+    floats = make.tensor((10, 3))
+    make.op("TRANSPOSE", [x, make.constant([1, 0], np.int32, INT)], [turned])
+    make.op("CONCATENATION", [turned, turned], [joined], ConcatenationOptions(axis=0))
+    make.op("CAST", [joined], [floats], version=6)
+    make.io([x], [turned, floats])
+    interpreter = gossamer.Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    value = (np.arange(15) % 16 - 8).astype(np.int8).reshape(3, 5)
+    interpreter.set_tensor(x, value)
+    for _ in range(2):
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(turned), value.T)
+        np.testing.assert_array_equal(interpreter.get_tensor(floats), np.concatenate([value.T, value.T]))
+    (claims,) = interpreter.delegate_claims()
+    assert not claims.refusals
 
 
 @pytest.mark.parametrize(("name", "type", "value"), [("SUM", FLOAT, 0), ("REDUCE_ALL", TensorType.BOOL, True)])

@@ -102,7 +102,8 @@ class Transpose(KernelSpec):
 
     Any transposition, strided slice, repetition or reversal (strides in the source may be 0 or negative); no overlap.
     Quick if the source is contiguous along ``columns``, the destination along ``count``: then squares of vectors are
-    transposed in registers. Threads share groups x planes x blocks of rows x blocks of columns x blocks of ``count``.
+    transposed in registers; or if neighbours are reversed. Threads share groups x planes x blocks of rows x blocks of
+    columns x blocks of ``count``.
     """
 
     bits: int
@@ -248,9 +249,20 @@ class Transpose(KernelSpec):
                 f.store(value, f.offset(to, number * lanes * size))
 
     def _one_by_one(self, f: Function, source: _Side, destination: _Side, columns: Value, count: Value) -> None:
-        """The longer of both dimensions inside."""
-        element = vector(f"i{self.bits}", 1)
-        swap = f.compare("sgt", columns, count)
+        """The longer of both dimensions inside, or one that is reversed, or of which every second element is wanted: of
+        these, vectors of neighbours."""
+        size, lanes = self.bits // 8, self._sides(f.target)[0]
+        element, neighbours = vector(f"i{self.bits}", 1), vector(f"i{self.bits}", lanes)
+
+        def along(step: int) -> tuple[Value, Value]:
+            """Whether columns, or elements, are so many elements apart, and neighbours in the destination."""
+            sides = (source.column, destination.column), (source.element, destination.element)
+            columns, elements = (f.compare("eq", x, step * size) & f.compare("eq", y, size) for x, y in sides)
+            return columns, elements
+
+        of_columns, of_elements = along(-1)
+        thin_columns, thin_elements = along(2)
+        swap = of_columns | f.compare("sgt", columns, count) & (of_elements ^ 1)
 
         def chosen(x: Value, y: Value) -> tuple[Value, Value]:
             return f.select(swap, x, y), f.select(swap, y, x)
@@ -261,7 +273,19 @@ class Transpose(KernelSpec):
         with f.loop(0, outside) as outer:
             here = f.offset(source.pointer, outer.index * source_outside)
             there = f.offset(destination.pointer, outer.index * destination_outside)
-            with f.loop(0, inside) as inner:
+            whole = f.select(of_columns | of_elements, inside & -lanes, f.integer(0))
+            with f.loop(0, whole, lanes) as vectors:
+                value = f.load(neighbours, f.offset(here, (vectors.index + (lanes - 1)) * -size))
+                turned = f.shuffle(value, value, range(lanes - 1, -1, -1))
+                f.store(turned, f.offset(there, vectors.index * size))
+            # What lies behind the last one may be nobody's.
+            some = f.greatest(inside - 1, 0) & -lanes
+            thin = f.select(f.select(swap, thin_columns, thin_elements), some, f.integer(0))
+            with f.loop(0, thin, lanes) as vectors:
+                pair = f.offset(here, vectors.index * (2 * size))
+                low, high = (f.load(neighbours, f.offset(pair, at * lanes * size)) for at in range(2))
+                f.store(f.shuffle(low, high, range(0, 2 * lanes, 2)), f.offset(there, vectors.index * size))
+            with f.loop(whole + thin, inside) as inner:
                 value = f.load(element, f.offset(here, inner.index * source_inside))
                 f.store(value, f.offset(there, inner.index * destination_inside))
 

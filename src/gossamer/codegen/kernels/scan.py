@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from gossamer.codegen.elements import element
-from gossamer.codegen.ir import Module, Part, Value
+from gossamer.codegen.ir import F32, Module, Part, Value
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record
 from gossamer.targets import Target
 
-TYPES = ("f32", "i32", "i64")
+TYPES = ("f32", "f64", "i32", "i64")
 
 
 @record(frozen=True)
@@ -56,9 +56,12 @@ class Scan(KernelSpec):
                 with f.loop(0, a.count, carry=[f.constant(part.type.with_element(memory), 0)]) as steps:
                     (total,) = steps.values
                     value = part.load(f.offset(here, steps.index * a.x_step), 0, memory)
-                    following = total + value if self.type == "f32" else f.wrapping("add", total, value)
+                    following = total + value if value.type.is_float else f.wrapping("add", total, value)
                     part.store(total if self.exclusive else following, f.offset(there, steps.index * a.y_step))
                     steps.hand_on([following])
 
-            f.vectors(f.least(a.block, a.inner - first), sums, size=1)
+            count, alone = f.least(a.block, a.inner - first), f.compare("eq", a.inner, 1)
+            with f.when(alone):  # without masks, which take longer than the sums
+                sums(f.integer(0), [Part(f, F32)], [])
+            f.vectors(f.select(alone, f.integer(0), count), sums, size=1)
         return module.text()

@@ -26,7 +26,7 @@ from gossamer.delegates.delegate import (
 )
 from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
 from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused
-from gossamer.delegates.jit.lowering import ELEMENTS, lower
+from gossamer.delegates.jit.lowering import HANDLED, lower
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError, InvokeError
 from gossamer.log import logger
@@ -68,7 +68,7 @@ class LateDelegate(Delegate):
         if node.op.is_checked:
             return f"{node.op.name} is a custom operator, whose machine code is for shapes that are known before"
         handles = {TensorType.RESOURCE} if node.op.side_effects else set()
-        strange = [tensor.type for tensor in operands if tensor.type not in ELEMENTS | handles]
+        strange = [tensor.type for tensor in operands if tensor.type not in HANDLED | handles]
         return f"no kernels for {type_name(strange[0])}" if strange else True
 
     def create_kernel(self, partition: Partition) -> LateKernel:

@@ -107,11 +107,21 @@ class Lowered:
         self.read[tensor.index] = known
         return known
 
-    def stored(self, tensor: TensorInfo, memory: Array, look: Callable[[], object]) -> View:
-        """A constant of the file; see `NodeInfo.stored`."""
+    def stored(
+        self,
+        tensor: TensorInfo,
+        memory: Array,
+        look: Callable[[], object],
+        shape: Shape | None = None,
+        type: TensorType | None = None,
+    ) -> View:
+        """A constant of the file, whose bytes are seen in another shape, as other elements, if that is said; see
+        `NodeInfo.stored`."""
         known = self.values.get(tensor.index)
         if known is None:
-            known = self.values[tensor.index] = Stored(tensor.shape, tensor.type, memory, look).view()
+            known = self.values[tensor.index] = Stored(
+                tensor.shape if shape is None else shape, tensor.type if type is None else type, memory, look
+            ).view()
         self.read[tensor.index] = known
         return known
 

@@ -20,7 +20,7 @@ from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import RESOURCES, STATES, Lowered, Refused
 from gossamer.delegates.jit.numbers import constant_of, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
-from gossamer.dtypes import numpy_dtype, type_name
+from gossamer.dtypes import byte_size, element_bits, is_packed, numpy_dtype, pack, type_name, unpacked_type
 from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
@@ -49,6 +49,9 @@ ELEMENTS = frozenset(
 )
 """Types whose elements kernels can at least move: one element to one, two, four or eight bytes."""
 
+HANDLED = ELEMENTS | {TensorType.INT4, TensorType.UINT4, TensorType.INT2}
+"""With those that are unpacked to bytes."""
+
 QUANTIZED = (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
 
 PADDING = 16
@@ -57,6 +60,9 @@ MOST_PADDING = 1 << 20
 
 MOST_SUMMANDS = 256
 """Products of int16 and int8 whose sum is certainly one of int32."""
+
+INTO = frozenset({"copy", "put", "push", "scatter"})
+"""Kinds that change nothing where they are given nothing."""
 
 MOST_GROUPS = 1024
 """Of a convolution, each of which is a command."""
@@ -93,9 +99,6 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     is_empty = bool(outputs) and not has_state and all(0 in one.shape and not one.is_dynamic for one in outputs)
     builder = GraphLowering(node, lowered)
     builder.is_empty = is_empty
-    for tensor in outputs:
-        if not tensor.is_dynamic:
-            builder.require_elements(tensor)
     before = len(lowered.graph.kernels)
     try:
         with np.errstate(all="ignore"):  # of scales, as the reference kernels do
@@ -110,9 +113,28 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
             checks = KernelGraph(kernels)
             checks.remove_unread(lambda kernel: kernel.kind == NONZERO)
             lowered.graph.kernels[before:] = checks.kernels
-    except BaseException:  # what checks would stay, though nobody reads its result
+        else:
+            lowered.graph.kernels[before:] = _with_elements(lowered.graph.kernels[before:], builder)
+    except BaseException as error:  # what checks would stay, though nobody reads its result
         del lowered.graph.kernels[before:]
-        raise
+        empty = next((tensor.name for tensor in operands if 0 in tensor.shape), None)
+        if empty is None or is_empty or not isinstance(error, Exception):
+            raise
+        raise Refused(f'"{empty}" has no elements') from None  # which operators need not expect
+
+
+def _with_elements(kernels: Sequence[Kernel], builder: GraphLowering) -> list[Kernel]:
+    """Those of the kernels of a node that write something. Refuses one that makes it of nothing."""
+    kept = []
+    for kernel in kernels:
+        lacks = not all(view.size for view in kernel.operands)
+        if lacks and kernel.y.size and kernel.kind not in INTO:
+            builder.refuse("an operand has no elements")
+        if kernel.y.size and not lacks:
+            kept.append(kernel)
+        elif any(view.size for view in kernel.also):
+            builder.refuse("an operand has no elements")
+    return kept
 
 
 def _unknown_shape(tensor: TensorInfo) -> str:
@@ -148,21 +170,61 @@ class GraphLowering(Lowering):
         if 0 in tensor.shape and not self.is_empty:
             self.refuse(f'"{tensor.name}" has no elements')
 
+    def _nothing(self, shape: Shape, type: TensorType) -> View:
+        """What has no elements: nobody computes it."""
+        return self.array(np.empty(shape, numpy_dtype(type)), unpacked_type(type))
+
     def value(self, position: int) -> View:
         tensor = self.input(position)
         if tensor.is_dynamic and not self._lowered.is_running:
             self.refuse(_unknown_shape(tensor))
         if tensor.is_variable:
             return self.copy(self.variable(position))
-        if tensor.type not in ELEMENTS:
+        if tensor.type not in HANDLED:
             self.refuse(f"no kernels for {type_name(tensor.type)}")
-        self.require_elements(tensor)
         if tensor.sparsity is not None:
             self.refuse(f"input {position} is sparse")
+        if 0 in tensor.shape and not self.is_empty:
+            if self.op.tells_shapes:  # where it may be a part of what has elements
+                self.require_elements(tensor)
+            return self._nothing(tensor.shape, tensor.type)
+        if is_packed(tensor.type):
+            return self._unpacked(position)
         stored = self._node.stored(position)
         if stored is not None:
             return self._lowered.stored(tensor, *stored)
         return self._lowered.value(tensor, self._node.computed(position))
+
+    def _unpacked(self, position: int) -> View:
+        """An input of elements smaller than a byte, one to a byte: its tensor is known as the bytes that it has."""
+        tensor = self.input(position)
+        value = self._node.constant(position)
+        if value is not None:
+            return self.array(value, unpacked_type(tensor.type))
+        return self.reshape(self.unpacked(self.packed(position), tensor.type, prod(tensor.shape)), tensor.shape)
+
+    def packed(self, position: int) -> View:
+        tensor = self.input(position)
+        shape, type = (byte_size(tensor.type, prod(tensor.shape)),), TensorType.UINT8
+        self.require_elements(tensor)
+        stored = self._node.stored(position)
+        if stored is not None:
+            return self._lowered.stored(tensor, *stored, shape, type)
+        value = self._node.constant(position)
+        return self._lowered.input(tensor, shape, type) if value is None else self.array(pack(value, tensor.type))
+
+    def unpacked(self, bytes: View, type: TensorType, count: int) -> View:
+        of_a_byte = unpacked_type(type)
+        settings = {"bits": element_bits(type), "signed": of_a_byte == TensorType.INT8}
+        return self.kernel("unpackbits", bytes, shape=(count,), type=of_a_byte, **settings)
+
+    def _packed(self, view: View, type: TensorType) -> View:
+        """The bytes of a tensor of elements that are smaller, from those that have one each."""
+        for kernel in self._graph.kernels:
+            if kernel.kind == "unpackbits" and kernel.y.buffer is view.buffer and view.is_whole:
+                return kernel.operands[0]  # where they come from
+        flat, bits = self.reshape(view, (view.size,)), element_bits(type)
+        return self.kernel("packbits", flat, shape=(byte_size(type, view.size),), type=TensorType.UINT8, bits=bits)
 
     def pairs(self, position: int) -> View:
         tensor = self.input(position)
@@ -264,12 +326,15 @@ class GraphLowering(Lowering):
         is_open = tensor.is_dynamic
         if is_open:
             self._node.settle(position, view.shape)
-        if view.type != tensor.type or (view.shape != tensor.shape and not is_open):
+        if view.type != unpacked_type(tensor.type) or (view.shape != tensor.shape and not is_open):
             raise CompileError(
                 f"{self._origin} lowers output {position} to {type_name(view.type)} {list(view.shape)}, "
                 f"it is {type_name(tensor.type)} {list(tensor.shape)}"
             )
-        self._lowered.values[tensor.index] = view
+        if 0 in view.shape and not self.is_empty:
+            self._lowered.values[tensor.index] = self._nothing(view.shape, tensor.type)
+            return
+        self._lowered.values[tensor.index] = self._packed(view, tensor.type) if is_packed(tensor.type) else view
 
     def counted(self, view: View, number: View, position: int = 0) -> None:
         tensor = self.outputs[position]
@@ -368,6 +433,8 @@ class GraphLowering(Lowering):
             return view
         shape = [b + size + a for b, size, a in zip(before, view.shape, after, strict=True)]
         fill = value if isinstance(value, View) else self.scalar(value, view)
+        if 0 in view.shape and not self.is_empty:
+            return self.copy(self.reshape(fill, ()).broadcast(shape))
         return self._graph.add("pad", [view, fill], shape, view.type, tuple(before), origin=self._origin)
 
     def gather(

@@ -6,6 +6,7 @@ another: `evaluate` walks the kernels of a graph, each a function of arrays, and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,9 +22,9 @@ from gossamer.delegates.jit.evaluation.functions import DTYPES, apply, converted
 from gossamer.delegates.jit.evaluation.kinds import KINDS, Fault
 from gossamer.delegates.jit.lowered import Calls, Lowered, Refused
 from gossamer.delegates.jit.lowering import lower
-from gossamer.dtypes import numpy_dtype
+from gossamer.dtypes import is_packed, numpy_dtype, pack, unpack
 from gossamer.log import logger
-from gossamer.ops.op_def import InvokeContext
+from gossamer.ops.op_def import InvokeContext, TensorInfo
 from gossamer.views import Buffer, State, View
 
 __all__ = ["Fault", "evaluate", "kernel_of"]
@@ -58,7 +59,7 @@ def kernel_of(node: NodeInfo) -> tuple[Callable[[InvokeContext], Any] | None, bo
 
     def run(ctx: InvokeContext) -> Any:
         try:
-            values = evaluate(graph, {index: ctx.value(at) for at, index in read})
+            values = evaluate(graph, {index: _bytes_of(ctx, at) for at, index in read})
         except Fault:
             return reference(ctx)
         except Exception as error:  # whatever it is, the reference kernel can do it
@@ -67,9 +68,21 @@ def kernel_of(node: NodeInfo) -> tuple[Callable[[InvokeContext], Any] | None, bo
             logger.warning("%s runs on its reference kernel: %s: %s", op.name, type(error).__name__, error)
             return reference(ctx)
         # Others are constants, or left out.
-        return tuple([values[t.index].reshape(t.shape) if t.index in values else None for t in ctx.outputs])
+        return tuple([_elements_of(values[t.index], t) if t.index in values else None for t in ctx.outputs])
 
     return run, lasts
+
+
+def _bytes_of(ctx: InvokeContext, position: int) -> Array:
+    """An input as it lies in memory."""
+    value, type = ctx.value(position), ctx.input(position).type
+    return pack(value, type) if is_packed(type) else value
+
+
+def _elements_of(value: Array, tensor: TensorInfo) -> Array:
+    """The value of a tensor that lies in memory so."""
+    shape = tensor.shape
+    return (unpack(value, tensor.type, math.prod(shape)) if is_packed(tensor.type) else value).reshape(shape)
 
 
 def evaluate(graph: KernelGraph, inputs: Mapping[int, Array]) -> dict[int, Array]:

@@ -20,17 +20,19 @@ from gossamer.delegates.jit.evaluation.functions import (
     rounded,
     rounding_shift_up,
 )
-from gossamer.dtypes import numpy_dtype
+from gossamer.dtypes import numpy_dtype, pack, unpack
 from gossamer.ops._boxes import overlaps
 from gossamer.ops._conv_geometry import ALL, Window, taps
 from gossamer.ops._convolution import convolve, convolve_depthwise, exact_type
 from gossamer.ops._distinct import distinct
 from gossamer.ops._embedding import combined
+from gossamer.ops._farm_hash import signs_of_hashes
 from gossamer.ops._fixed_point import count_leading_zeros, inverse_sqrt_multiplier
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._layout import add_at
 from gossamer.ops._qd8 import HEADER, ZERO_POINT
 from gossamer.ops._random_bits import PHILOX_WORDS, THREEFRY_WORDS, counted, philox, threefry
+from gossamer.ops._search import found_at, place_of
 from gossamer.quantization import high_mul, multiply_by_quantized_multiplier, round_half_away, rounding_divide_by_pot
 from gossamer.schema.enums import TensorType
 from gossamer.views import FixedPoint, Geometry, Requantization
@@ -545,6 +547,26 @@ def _unique(kernel: Kernel, x: Array) -> tuple[Array, Array, int]:
     return _filled(kernel, values), indices, len(values)
 
 
+def _search(kernel: Kernel, keys: Array, x: Array) -> Array:
+    search = place_of if kernel.settings["rule"] == "upper" else found_at
+    return np.stack([search(*row) for row in zip(keys, x, strict=True)])
+
+
+def _hash_signs(kernel: Kernel, seeds: Array, x: Array, weights: Array) -> Array:
+    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+    width = data.size // weights.size
+    return signs_of_hashes(seeds, data[: width * weights.size].reshape(-1, width), weights)
+
+
+def _pack_bits(kernel: Kernel, x: Array) -> Array:
+    return pack(x, TensorType.INT4 if kernel.settings["bits"] == 4 else TensorType.INT2)
+
+
+def _unpack_bits(kernel: Kernel, x: Array) -> Array:
+    signed = TensorType.INT4 if kernel.settings["bits"] == 4 else TensorType.INT2
+    return unpack(x, signed if kernel.settings["signed"] else TensorType.UINT4, kernel.y.size)
+
+
 def _segments(kernel: Kernel, x: Array, ids: Array) -> tuple[Array, int]:
     if ids[0] != 0 or not np.isin(np.diff(ids.astype(np.int64)), (0, 1)).all():
         raise Fault
@@ -618,6 +640,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "dynamic_quantize": _dynamic_quantize,
     "dynamic_range": _dynamic_range,
     "gather": _gather,
+    "hashsigns": _hash_signs,
     "hybrid": _hybrid,
     "hybrid_depthwise": _hybrid_depthwise,
     "localresponse": _local_response,
@@ -625,6 +648,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "matmul": _matmul,
     "nonzero": _nonzero,
     "normalize": _normalize,
+    "packbits": _pack_bits,
     "pad": _pad,
     "push": _push,
     "put": _put,
@@ -646,8 +670,10 @@ KINDS: dict[str, Callable[..., Any]] = {
     "suppress": _suppress,
     "topk": _topk,
     "embed": _embed,
+    "search": _search,
     "segments": _segments,
     "unique": _unique,
+    "unpackbits": _unpack_bits,
     "where": _where,
     "window": _window,
 }
