@@ -89,12 +89,12 @@ def _looked_up(f: Function, table: Sequence[int], index: Value) -> Value:
         Value(f, whole, f"<{', '.join(f'i32 {word}' for word in table[at : at + f.lanes])}>")
         for at in range(0, len(table), f.lanes)
     ]
-    wide = index if lanes == f.lanes else f.shuffle(index, index, [*range(lanes), *[-1] * (f.lanes - lanes)])
+    wide = index if lanes == f.lanes else f.widened(index, f.lanes)
     name = "llvm.x86.avx2.permd" if len(registers) == 1 else "llvm.x86.avx512.vpermi2var.d.512"
     operands = [registers[0], wide, *registers[1:]]
     f.module.declare(f"declare {whole} @{name}({', '.join([whole.text] * len(operands))})")
     found = f.emit(whole, f"call {whole} @{name}({', '.join(map(str, operands))})")
-    return found if lanes == f.lanes else f.shuffle(found, found, range(lanes))
+    return found if lanes == f.lanes else f.narrowed(found, lanes)
 
 
 def _bits(number: float) -> int:

@@ -482,6 +482,19 @@ class Function:
             vector(a.type.element, len(lanes)), f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{numbers}>"
         )
 
+    def widened(self, x: Value, lanes: int) -> Value:
+        """A vector of more lanes that begins with those of x, or with the scalar x, the others whatever is easiest."""
+        if x.type.lanes > 1:
+            return self.shuffle(x, x, [*range(x.type.lanes), *[-1] * (lanes - x.type.lanes)])
+        type = vector(x.type.element, lanes)
+        return self.emit(type, f"insertelement {type} poison, {x}, i32 0")
+
+    def narrowed(self, x: Value, lanes: int) -> Value:
+        """The first lanes of a vector; a scalar if that is one."""
+        if lanes > 1:
+            return self.shuffle(x, x, range(lanes))
+        return self.emit(x.type.scalar, f"extractelement {x}, i32 0")
+
     def gathered(self, type: Type, pointers: Sequence[Value]) -> Value:
         """The elements at pointers, as the lanes of a vector. Pointers need not be aligned."""
         elements = [self.emit(type, f"load {type}, {pointer}, align 1") for pointer in pointers]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 import pytest
+from llvmlite.binding import parse_assembly
 
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.elements import ELEMENTS
@@ -496,3 +497,16 @@ def test_every_function_compiles(target: Target, every: bool) -> None:
             expression = (name, *range(function.arity))
             spec = Map(target.name, expression, letters, (*types, type_of(expression, types)))
             assembly(spec, target)
+
+
+@pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_llvm_takes_every_function_of_half_floats(target: Target, type: str) -> None:
+    """Tails of these are elements, where those of other types are parts of vectors."""
+    for name, function in FUNCTIONS.items():
+        if "float" not in function.emit or function.bits or function.chooses or function.reads is not None:
+            continue
+        types = [type] * function.arity
+        expression = (name, *range(function.arity))
+        spec = Map(target.name, expression, "v" * function.arity, (*types, type_of(expression, types)))
+        parse_assembly(spec.emit(target)).verify()
