@@ -464,9 +464,8 @@ class Function:
         return self.emit(type, f"bitcast {x} to {type}")
 
     def to_float(self, x: Value) -> Value:
-        """Integers as floats."""
-        type = x.type.with_element("float")
-        return self.emit(type, f"sitofp {x} to {type}")
+        """An integer as float."""
+        return self.emit(F32, f"sitofp {x} to float")
 
     def splat(self, x: Value, lanes: int | None = None) -> Value:
         """A scalar in every lane of a vector."""
@@ -484,7 +483,7 @@ class Function:
         )
 
     def widened(self, x: Value, lanes: int) -> Value:
-        """A vector of more lanes that begins with those of x, or with the scalar x; the others are whatever is easiest."""
+        """A vector of more lanes that begins with those of x, or with the scalar x, the others whatever is easiest."""
         if x.type.lanes > 1:
             return self.shuffle(x, x, [*range(x.type.lanes), *[-1] * (lanes - x.type.lanes)])
         type = vector(x.type.element, lanes)
