@@ -464,8 +464,9 @@ class Function:
         return self.emit(type, f"bitcast {x} to {type}")
 
     def to_float(self, x: Value) -> Value:
-        """An integer as float."""
-        return self.emit(F32, f"sitofp {x} to float")
+        """Integers as floats."""
+        type = x.type.with_element("float")
+        return self.emit(type, f"sitofp {x} to {type}")
 
     def splat(self, x: Value, lanes: int | None = None) -> Value:
         """A scalar in every lane of a vector."""
