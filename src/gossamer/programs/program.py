@@ -271,22 +271,31 @@ class ProgramBuilder:
         """The plan, of a program that owns memories of these sizes in bytes; ``packs`` as there."""
         words = np.array(self._words, np.int64)
         relocations = {base: np.array(at, np.int64) for base, at in self.relocations().items()}
-        known = {**sizes, KERNELS: len(self._kernels) - 1, BLOCKS: 8 * len(words)}
-        for base, at in relocations.items():
-            if base in known and at.size and not 0 <= words[at].min() <= words[at].max() <= known[base]:
-                raise CompileError(f"An argument lies outside {base}, which has {known[base]} bytes.")
-        if sizes.get(SCRATCH, 0) % _ALIGNMENT:
-            raise CompileError(f"The scratch memory of a thread has {sizes[SCRATCH]} bytes, not a multiple of 64.")
         packing, computing, commands = (
             np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._computing, self._commands)
         )
         packed = np.array(self._packed, np.int64).reshape(-1, 2)
-        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, computing, commands, sizes, packs)
+        kernels = tuple(self._kernels)
+        return checked(ProgramPlan(kernels, words, relocations, packing, packed, computing, commands, sizes, packs))
 
     def _command(self, kernel: str, block: Address, barrier: bool) -> tuple[int, int, int]:
         if block.base != BLOCKS:
             raise CompileError(f"A command reads an argument block, got an address in {block.base}.")
         return self.kernel(kernel).offset, block.offset, int(barrier)
+
+
+def checked(plan: ProgramPlan) -> ProgramPlan:
+    """A plan whose arguments lie in the memories that it owns. Raises `CompileError` for another one."""
+    known = {**plan.sizes, KERNELS: len(plan.kernels) - 1, BLOCKS: 8 * len(plan.words)}
+    for base, at in plan.relocations.items():
+        if base in known and at.size:
+            offsets = plan.words[at]
+            if not 0 <= offsets.min() <= offsets.max() <= known[base]:
+                raise CompileError(f"An argument lies outside {base}, which has {known[base]} bytes.")
+    scratch = plan.sizes.get(SCRATCH, 0)
+    if scratch % _ALIGNMENT:
+        raise CompileError(f"The scratch memory of a thread has {scratch} bytes, not a multiple of 64.")
+    return plan
 
 
 class Program:

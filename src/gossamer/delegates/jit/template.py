@@ -100,6 +100,11 @@ class Template:
         self._drawn = Filled(drawn, shapes_out), sizes
         self._holds = sizes.holds()
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether its programs are put together of arrays (`gossamer.codegen.commands.casting`)."""
+        return self._commands is not None and self._commands.is_cast
+
     def sizes(self, shapes: Shapes) -> list[int] | None:
         """The open sizes of these shapes; ``None`` if for them the graph is another one."""
         if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
