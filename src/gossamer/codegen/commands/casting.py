@@ -293,15 +293,16 @@ class _Part(NamedTuple):
     words: NDArray[np.int64]
     open: NDArray[np.int64]
     """Words, and the numbers of what is added to them."""
-    blocks: NDArray[np.int64]
-    """Words that are other tables of it."""
-    at: NDArray[np.int64]
-    """Words that are addresses."""
-    bases: NDArray[np.int64]
-    """The numbers of their bases."""
+    addresses: NDArray[np.int64]
+    """Words that are addresses, and the numbers of their bases."""
     commands: NDArray[np.int64]
-    """The numbers of what is added for kernels, blocks, barriers."""
-    packing: NDArray[np.int64]
+    """When they run, the numbers of what is added for kernels, blocks, and barriers."""
+    counts: tuple[int, ...]
+    """Of words, open ones, addresses and commands."""
+    start: int
+    """The number of where its words begin, in bytes."""
+    is_plain: bool
+    """Whether there is nothing of what follows."""
     packed: list[tuple[int, int]]
     puts: list[tuple[int, str, tuple[Any, ...], str]]
     """Constants: the number, how they are asked for, of what, and the base that is expected."""
@@ -320,6 +321,7 @@ class _Joined(NamedTuple):
 
     parts: list[_Part]
     starts: list[int]
+    of_starts: NDArray[np.int64]
     moulds: list[tuple[Mould, int]]
     """With the first number of what is added for each."""
     of_moulds: NDArray[np.int64]
@@ -332,9 +334,9 @@ class _Joined(NamedTuple):
     added: NDArray[np.int64]
     """The numbers of what is added to open words."""
     relocations: dict[str, NDArray[np.int64]]
-    commands: NDArray[np.int64]
-    computing: NDArray[np.int64]
     packing: NDArray[np.int64]
+    computing: NDArray[np.int64]
+    commands: NDArray[np.int64]
     packed: NDArray[np.int64]
     like: list[tuple[int, int, int]]
     weights: tuple[list[int], list[int], int]
@@ -367,6 +369,8 @@ class Casting:
         self._parts: dict[tuple[int, int], _Part] = {}
         self._keys: dict[int, list[Any]] = {}
         """Of what kernels may have in common, by what is told of them."""
+        self._plain: dict[tuple[int, int], _Part] = {}
+        """Parts that are the same whatever comes before."""
         self._joined: dict[Any, _Joined] = {}
         self._bases: dict[str, int] = {}
 
@@ -423,6 +427,7 @@ class Casting:
         added[joined.of_puts] = of_puts
         for number, size, told in joined.spare:
             added[number] = build.scratch(_value(size, known[id(told)][1]))
+        added[joined.of_starts] = joined.starts
         of_weights, weights, build._weights = joined.weights
         added[of_weights] = weights
         for number, plus, others in joined.common:
@@ -458,10 +463,11 @@ class Casting:
     ) -> int:
         for part, start in zip(joined.parts, joined.starts, strict=True):
             for first, end, at, bases in part.mould.packing_tables:
-                meant: list[Any] = words[start + first : start + end].tolist()
+                begin = start // 8 + first
+                meant: list[Any] = words[begin : begin + end - first].tolist()
                 for place, base in zip(at, bases, strict=True):
                     meant[place] = Address(part.bases_of.get(base, base), meant[place])
-                build._tables[8 * (start + first)] = tuple(meant)
+                build._tables[8 * begin] = tuple(meant)
         for name in names:
             build._builder.kernel(name)
         build._packing += [(names[kernel], Address(BLOCKS, block)) for kernel, block, _ in packing.tolist()]
@@ -492,7 +498,7 @@ class Casting:
             for value in before.mould.alike.made[of]:
                 if isinstance(value, Open):
                     blocks = [kind for kind, _ in value.slots if kind == BLOCK]
-                    plus = value.plus + 8 * starts[first] * len(blocks)
+                    plus = value.plus + starts[first] * len(blocks)
                     others = [before.numbers[kind] + n for kind, n in value.slots if kind != BLOCK]
                     taken.append((part.numbers[COMMON] + number[step], plus, others))
                 number[step] += 1
@@ -519,6 +525,11 @@ class Casting:
         where: list[int] = []
         end = 0
         for step, one in enumerate(told):
+            plain = self._plain.get((step, id(one)))
+            if plain is not None:
+                parts.append(plain)
+                moulds.setdefault(id(plain.mould), self._moulds[id(one), False, ()])
+                continue
             found = tuple([(step, at) in common for at in range(len(self._keys[id(one)]))])
             found = found if any(found) else ()
             part = self._part(step, one, False, found, to)
@@ -533,61 +544,48 @@ class Casting:
                     end += -(-bytes // _ALIGNMENT) * _ALIGNMENT
                 numbers_of_weights.append(number)
                 where.append(packed[key])
+            if part.is_plain and not self._keys[id(one)]:
+                self._plain[step, id(one)] = part
             parts.append(part)
             moulds.setdefault(id(part.mould), self._moulds[id(one), part.is_packed, found])
-        sizes = [len(part.words) for part in parts]
-        starts = np.cumsum([0, *sizes[:-1]])
-
-        def moved(arrays: Sequence[NDArray[np.int64]], times: int = 1, column: int | None = None) -> NDArray[np.int64]:
-            all: NDArray[np.int64] = np.concatenate(arrays)
-            by = times * np.repeat(starts, [len(array) for array in arrays])
-            if column is None:
-                all += by
-            else:
-                all[:, column] += by
-            return all
-
+        counts = np.array([part.counts for part in parts], np.int64).T
+        ends = np.cumsum(counts[0])
+        starts = ends - counts[0]
         words = np.concatenate([part.words for part in parts])
-        blocks = [part.blocks for part in parts]
-        np.add.at(words, moved(blocks), 8 * np.repeat(starts, [len(one) for one in blocks]))
-        at, of = moved([part.at for part in parts]), np.concatenate([part.bases for part in parts])
+        open = np.concatenate([part.open for part in parts]).T.copy()
+        open[0] += np.repeat(starts, counts[1])
+        at, of = np.concatenate([part.addresses for part in parts]).T.copy()
+        at += np.repeat(starts, counts[2])
         names = list(self._bases)
         _, first = np.unique(of, return_index=True)
-        relocations = {names[number]: at[of == number] for number in of[np.sort(first)]}
-        nothing = np.empty((0, 3), np.int64)
-        runs = [part.commands if one is None else nothing for part, one in zip(parts, self._once, strict=True)]
-        once = [nothing if one is None else part.commands for part, one in zip(parts, self._once, strict=True)]
-        computing = moved(once, 8, 1)
-        computing[:, 2] = 1
-        open = moved([part.open for part in parts], 1, 0)
-        packs_alike = all(
-            not len(part.mould.packing_tables) or set(part.packing_open) <= {number for number, *_ in part.weights}
-            for part in parts
-        )
+        relocations = {names[number]: at[of == number] for number in of[np.sort(first)].tolist()}
+        commands = np.concatenate([part.commands for part in parts])
+        commands[:, 2] += 8 * np.repeat(starts, counts[3])
+        tables = [commands[commands[:, 0] == when, 1:] for when in range(3)]
+        more = [(part, start) for part, start in zip(parts, starts.tolist(), strict=True) if not part.is_plain]
+        puts = [put for part, _ in more for put in part.puts]
+        byte_starts = (8 * starts).tolist()
         return _Joined(
             parts,
-            starts.tolist(),
+            byte_starts,
+            np.array([part.start for part in parts], np.int64),
             list(moulds.values()),
             np.concatenate([np.arange(first, first + mould.count) for mould, first in moulds.values()]),
-            [(how, of, base) for part in parts for _, how, of, base in part.puts],
-            np.array([number for part in parts for number, *_ in part.puts], np.int64),
-            [(*spare, part.mould.told) for part in parts for spare in part.spare],
+            [(how, of, base) for _, how, of, base in puts],
+            np.array([number for number, *_ in puts], np.int64),
+            [(*spare, part.mould.told) for part, _ in more for spare in part.spare],
             words,
-            np.ascontiguousarray(open[:, 0]),
-            np.ascontiguousarray(open[:, 1]),
+            open[0],
+            open[1],
             relocations,
-            moved(runs, 8, 1),
-            computing,
-            moved([part.packing for part in parts], 8, 1),
-            np.array([one for part in parts for one in part.packed], np.int64).reshape(-1, 2),
-            [
-                (a + start, b + start, count)
-                for part, start in zip(parts, starts.tolist(), strict=True)
-                for a, b, count in part.like
-            ],
+            tables[0],
+            tables[1],
+            tables[2],
+            np.array([one for part, _ in more for one in part.packed], np.int64).reshape(-1, 2),
+            [(a + start, b + start, count) for part, start in more for a, b, count in part.like],
             (numbers_of_weights, where, end),
-            self._taken(parts, common, starts.tolist()),
-            packs_alike,
+            self._taken(parts, common, byte_starts),
+            all(set(part.packing_open) <= {number for number, *_ in part.weights} for part, _ in more),
             [],
         )
 
@@ -601,10 +599,11 @@ class Casting:
         if once is not None and any(how != "passing" for how, _ in mould.memory):
             raise TypeError("what runs once holds memory")
         puts_at, counts = self._count, (len(mould.puts), len(mould.weights_of), len(mould.spare), mould.alike.count)
-        self._count += sum(counts)
+        self._count += sum(counts) + 1
         starts = {NUMBER: first, KERNEL: first + len(told.numbers)}
         starts[MEMORY] = starts[KERNEL] + len(mould.kernels)
-        starts[PUT], starts[PACKED], starts[SPARE], starts[COMMON], _ = accumulate(counts, initial=puts_at)
+        kinds = PUT, PACKED, SPARE, COMMON, BLOCK
+        starts.update(zip(kinds, accumulate(counts, initial=puts_at), strict=True))
         bases = {f"p{at}": self._base_of(place) for at, place in enumerate(places)}
         puts: list[tuple[int, str, tuple[Any, ...], str]] = []
         of_place: dict[int, int] = {}
@@ -621,12 +620,9 @@ class Casting:
                 puts.append((number, how, (places[at],), CONSTANTS))
         words = np.array(mould.words, np.int64)
         open: list[tuple[int, int]] = []
-        blocks: list[int] = []
         for word, (kind, at) in mould.open:
             place = places[at] if kind == PLACE else None
-            if kind == BLOCK:
-                blocks.append(word)
-            elif isinstance(place, Stored):
+            if isinstance(place, Stored):
                 words[word] += place.offset
             elif kind == PLACE:
                 if not isinstance(place, Address):
@@ -660,7 +656,13 @@ class Casting:
             else:
                 packed.append((0, 0))
         addresses = sorted((at, bases.get(base, base)) for at, base in mould.bases)
-        numbers = [self._bases.setdefault(base, len(self._bases)) for _, base in addresses]
+        numbered = [(at, self._bases.setdefault(base, len(self._bases))) for at, base in addresses]
+        kernel = starts[KERNEL]
+        commands = [(0, kernel + one, block, 0) for one, block, *_ in mould.packing]
+        if once is None:
+            commands += [(2, kernel + one, block, barrier) for one, block, barrier in mould.commands]
+        else:
+            commands += [(1, kernel + one, block, 1) for one, block, _ in mould.commands]
         like = [
             (a, b, end - a)
             for index, (a, end, of) in enumerate(mould.like)
@@ -675,17 +677,17 @@ class Casting:
             bases,
             words,
             np.array(open, np.int64).reshape(-1, 2),
-            np.array(blocks, np.int64),
-            np.array([at for at, _ in addresses], np.int64),
-            np.array(numbers, np.int64),
-            np.array([(starts[KERNEL] + one, *rest) for one, *rest in mould.commands], np.int64).reshape(-1, 3),
-            np.array([(starts[KERNEL] + one, block, 0) for one, block, *_ in mould.packing], np.int64).reshape(-1, 3),
+            np.array(numbered, np.int64).reshape(-1, 2),
+            np.array(commands, np.int64).reshape(-1, 4),
+            (len(words), len(open), len(numbered), len(commands)),
+            starts[BLOCK],
+            not (puts or packed or mould.weights_of or mould.spare or like or mould.packing_tables),
             packed,
             puts,
             [(starts[PACKED] + at, bytes, known(key)) for at, (bytes, key) in enumerate(mould.weights_of)],
             [(starts[SPARE] + at, bytes) for at, bytes in enumerate(mould.spare)],
             like,
-            [number for word, number in open if word in inside],
+            [number for word, number in open if word in inside and number != starts[BLOCK]],
         )
         return part
 
