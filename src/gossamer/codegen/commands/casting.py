@@ -343,10 +343,8 @@ class _Joined(NamedTuple):
     """The numbers of weights, where they are, and the bytes of all."""
     common: list[tuple[int, int, list[int]]]
     """Numbers of what is added that a kernel before has added: what more, and those."""
-    packs_alike: bool
-    """Whether what packing does depends on no size."""
-    packs: list[int]
-    """Its checksum, once it is known."""
+    packs: tuple[tuple[int, int], ...] | None
+    """What tells what packing does from others; ``None`` if that depends on sizes."""
 
 
 class Casting:
@@ -371,6 +369,8 @@ class Casting:
         """Of what kernels may have in common, by what is told of them."""
         self._plain: dict[tuple[int, int], _Part] = {}
         """Parts that are the same whatever comes before."""
+        self._packs_known: dict[tuple[tuple[int, int], ...], int] = {}
+        """Checksums of what packing does."""
         self._joined: dict[Any, _Joined] = {}
         self._bases: dict[str, int] = {}
 
@@ -441,8 +441,11 @@ class Casting:
             table = table.copy()
             table[:, 0] = added[table[:, 0]]
             tables.append(table)
-        if not (joined.packs and joined.packs_alike):
-            joined.packs[:] = [self._packs(joined, build, list(numbering), words, tables[0])]
+        packs = self._packs_known.get(joined.packs) if joined.packs is not None else None
+        if packs is None:
+            packs = self._packs(joined, build, list(numbering), words, tables[0])
+            if joined.packs is not None:
+                self._packs_known[joined.packs] = packs
         packing, computing, commands = tables
         sizes = build.sizes()
         plan = ProgramPlan(
@@ -454,7 +457,7 @@ class Casting:
             computing,
             commands,
             sizes,
-            joined.packs[0],
+            packs,
         )
         return Emitted(checked(plan), build.specs, build.constants())
 
@@ -565,6 +568,7 @@ class Casting:
         more = [(part, start) for part, start in zip(parts, starts.tolist(), strict=True) if not part.is_plain]
         puts = [put for part, _ in more for put in part.puts]
         byte_starts = (8 * starts).tolist()
+        depends = any(not set(part.packing_open) <= {number for number, *_ in part.weights} for part, _ in more)
         return _Joined(
             parts,
             byte_starts,
@@ -585,8 +589,12 @@ class Casting:
             [(a + start, b + start, count) for part, start in more for a, b, count in part.like],
             (numbers_of_weights, where, end),
             self._taken(parts, common, byte_starts),
-            all(set(part.packing_open) <= {number for number, *_ in part.weights} for part, _ in more),
-            [],
+            None
+            if depends
+            else (
+                *[(part.start, -1) for part, _ in more if part.mould.packing],
+                *zip(numbers_of_weights, where, strict=True),
+            ),
         )
 
     def _part(self, step: int, told: Told, is_packed: bool, found: tuple[bool, ...], to: Filling) -> _Part:

@@ -192,7 +192,7 @@ class OpenCommands:
         to = Filling(build)
         instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
         forms = self._forms(given)
-        if self._casting is not None and not any(form.asked for form, *_ in forms):
+        if self._casting is not None and not any(form.asked for form in {id(one): one for one, *_ in forms}.values()):
             told = [(form.told, numbers, kernels) for form, numbers, kernels in forms]
             try:
                 emitted = self._casting.emitted(to, told, [offset for _, offset in inner], bytes, instead)
