@@ -28,8 +28,8 @@ _SYMBOLS: dict[Relation, str] = {eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">",
 
 _CONSTANT: tuple[int, ...] = ()
 
-_NAME = re.compile(r"\bs\d+\b")
-"""Of a variable."""
+_NAME, _INDEXED = re.compile(r"\bs(\d+)\b"), r"s[\1]"
+"""Of a variable, and how one is looked up."""
 
 
 class Sizes:
@@ -41,12 +41,14 @@ class Sizes:
     def __init__(self, values: Sequence[int]) -> None:
         self._variables: list[int] = []
         self._results: dict[Any, Any] = {}
-        self._steps: dict[int, tuple[str, str]] = {}
+        self._steps: dict[int, tuple[str, Sequence[int]]] = {}
+        """By variable that is worked out, the expression, and the numbers of those whose values it has, if several."""
+        self._written_steps: dict[int, tuple[Callable[[_Values], Any], Sequence[int]]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self._decided: dict[str, None] = {}
         self._answers: dict[Any, tuple[str, bool]] = {}
         """Of what has been compared since sizes were others: the condition, and the answer."""
-        self._all: tuple[int, Callable[..., list[int]]] | None = None
+        self._last = _Values(self, ())
         self.moment = object()
         """It is another one whenever the sizes are."""
         self.open: list[Any] = [self._variable(value) for value in values]
@@ -64,24 +66,25 @@ class Sizes:
         """Have decisions made elsewhere from now on; where nothing can be computed of some sizes, they are 0 there."""
         if self._variables[: len(values)] == list(values):
             return
-        self._variables[: len(values)] = values
         self._answers.clear()
         self.moment = object()
-        count = len(self._variables)
-        if self._all is None or self._all[0] != count:
-            self._all = count, self._compiled(f"[{', '.join([f's{number}' for number in range(count)])}]")
-        try:
-            self._variables[:] = self._all[1](*values)
-        except ZeroDivisionError:
-            for number in self._steps:
-                self._variables[number] = self._result(number, values)
+        known = self._values(tuple(values))
+        self._variables = [known.found(number) for number in range(len(self._variables))]
 
-    def _result(self, number: int, values: Sequence[int]) -> int:
-        try:
-            value: int = self._compiled(f"s{number}")(*values)
-        except ZeroDivisionError:
-            return 0
-        return value
+    def _values(self, given: tuple[int, ...]) -> _Values:
+        """What variables are for these sizes. What follows each other asks for the same ones."""
+        known = self._last
+        if known.given != given:
+            known = self._last = _Values(self, given)
+        return known
+
+    def step(self, number: int) -> tuple[Callable[[_Values], Any], Sequence[int]]:
+        """What works a variable out, and the numbers of those whose values it returns, if these are several."""
+        known = self._written_steps.get(number)
+        if known is None:
+            text, numbers = self._steps[number]
+            known = self._written_steps[number] = self._written(text), numbers
+        return known
 
     @contextmanager
     def noting(self) -> Iterator[dict[str, None]]:
@@ -102,21 +105,12 @@ class Sizes:
         return self._compiled(f"[{', '.join(texts)}]")
 
     def _compiled(self, result: str) -> Callable[..., Any]:
-        lines: dict[str, None] = {}
+        function, values = self._written(result), self._values
+        return lambda *given: function(values(given))
 
-        def need(text: str) -> None:
-            for name in _NAME.findall(text):
-                step = self._steps.get(int(name[1:]))
-                if step is not None and step[0] not in lines:
-                    need(step[1])
-                    lines[step[0]] = None
-
-        need(result)
-        known: dict[str, Any] = dict(self._functions)
-        parameters = ", ".join([size.text for size in self.open])
-        exec("\n    ".join([f"def function({parameters}):", *lines, f"return {result}"]), known)
-        function: Callable[..., Any] = known["function"]
-        return function
+    def _written(self, result: str) -> Callable[[_Values], Any]:
+        """A function of what variables are that returns the value of an expression."""
+        return eval(f"lambda s: {_NAME.sub(_INDEXED, result)}", self._functions)  # type: ignore[no-any-return]
 
     def decide(self, size: Size, other: Any, relation: Relation) -> bool:
         """Whether a size is in this relation to another one, or to a number, which is noted."""
@@ -138,7 +132,7 @@ class Sizes:
         if key not in self._results:
             made = self._variable(size.value // _value(divisor))
             self._results[key] = made
-            self._steps[len(self._variables) - 1] = f"{made.text} = ({key[0]}) // ({key[1]})", " ".join(key)
+            self._steps[len(self._variables) - 1] = f"({key[0]}) // ({key[1]})", ()
         return self._results[key]  # type: ignore[no-any-return]  # as above
 
     def computed(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -149,16 +143,10 @@ class Sizes:
             values = function(*[_value(one) if isinstance(one, Size) else one for one in arguments])
             several = isinstance(values, tuple)
             made = tuple([self._variable(value) for value in (values if several else (values,))])
-            names, parts, needed = ", ".join([size.text for size in made]), [], []
-            for one, text in zip(arguments, texts, strict=True):
-                if isinstance(one, Size):
-                    parts.append(text)
-                    needed.append(text)
-                else:
-                    parts.append(self._named(one))
-            line = f"{names}{',' * several} = {self._named(function)}({', '.join(parts)})"
-            for number in range(len(self._variables) - len(made), len(self._variables)):
-                self._steps[number] = line, " ".join(needed)
+            parts = [self._named(one) if text is one else text for one, text in zip(arguments, texts, strict=True)]
+            text = f"{self._named(function)}({', '.join(parts)})"
+            numbers = range(len(self._variables) - len(made), len(self._variables))
+            self._steps.update(dict.fromkeys(numbers, (text, numbers if several else ())))
             self._results[key] = made if several else made[0]
         return self._results[key]
 
@@ -166,6 +154,30 @@ class Sizes:
         name = f"f{len(self._functions)}"
         self._functions[name] = thing
         return name
+
+
+class _Values(dict[int, int]):
+    """What variables are for some sizes, by number; worked out when somebody asks."""
+
+    def __init__(self, sizes: Sizes, given: tuple[int, ...]) -> None:
+        super().__init__(enumerate(given))
+        self.given = given
+        self._sizes = sizes
+
+    def __missing__(self, number: int) -> int:
+        evaluated, numbers = self._sizes.step(number)
+        if numbers:
+            self.update(zip(numbers, evaluated(self), strict=True))
+        else:
+            self[number] = evaluated(self)
+        return self[number]
+
+    def found(self, number: int) -> int:
+        """The value of a variable, 0 where none can be worked out."""
+        try:
+            return self[number]
+        except ZeroDivisionError:
+            return 0
 
 
 class Size:

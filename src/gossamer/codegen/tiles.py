@@ -354,9 +354,13 @@ def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
 def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:
     # A step of depth is two multiplications or two loads at a time, and the latency of a multiplication: with AVX2 this
     # is what tiles take on Zen 4 within some percent. From tile to tile, each row costs some cycles more.
+    return depth * _step(mr, nv, half) + (2 * mr if nv > 1 else 3)
+
+
+@cache
+def _step(mr: int, nv: int, half: bool) -> float:
     sums = mr * (nv - half / 2)
-    step = max(sums / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + (0.25 if sums < 12 else 0.15)
-    return depth * step + (2 * mr if nv > 1 else 3)
+    return max(sums / 2, (mr + nv) / 2 * (1.05 if nv == 1 else 1), 4.25) + (0.25 if sums < 12 else 0.15)
 
 
 def _conflicts(mr: int, a_stride: int) -> float:

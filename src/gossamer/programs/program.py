@@ -140,6 +140,8 @@ class ProgramBuilder:
         self._kernels: dict[str, int] = {}
         self._words: list[int] = []
         self._relocations: dict[str, list[int]] = {}
+        self._placed: dict[tuple[tuple[int, ...], tuple[str, ...]], list[int]] = {}
+        """Where blocks begin of which words at the same places are offsets behind the same bases."""
         self._packing: list[tuple[int, int, int]] = []
         self._packed: list[tuple[int, int]] = []
         self._computing: list[tuple[int, int, int]] = []
@@ -159,21 +161,36 @@ class ProgramBuilder:
             self._words.append(word)
         return Address(BLOCKS, 8 * start)
 
-    def placed(self, words: Sequence[int], at: Sequence[int], bases: Sequence[str]) -> int:
+    def placed(self, words: Sequence[int], at: tuple[int, ...], bases: tuple[str, ...]) -> int:
         """The same of words of which those ``at`` some places are offsets behind bases. Where it is, in bytes."""
         start = len(self._words)
         self._words += words
-        relocations = self._relocations
-        for place, base in zip(at, bases):  # noqa: B905 (often, and as many)
-            if base in relocations:
-                relocations[base].append(start + place)
-            else:
-                relocations[base] = [start + place]
+        key = at, bases
+        if key in self._placed:
+            self._placed[key].append(start)
+        else:
+            self._placed[key] = [start]
         return 8 * start
+
+    def relocations(self) -> Mapping[str, list[int]]:
+        """By base, the words that are offsets behind it."""
+        if self._placed:
+            for (at, bases), starts in self._placed.items():
+                for place, base in zip(at, bases, strict=True):
+                    self._relocations.setdefault(base, []).extend([start + place for start in starts])
+            self._placed.clear()
+            for places in self._relocations.values():
+                places.sort()
+        return self._relocations
 
     def command(self, kernel: str, block: Address, *, barrier: bool = True) -> None:
         """Run a kernel. Without a barrier, the next may begin in one thread while this still runs in another."""
         self._commands.append(self._command(kernel, block, barrier))
+
+    def placed_command(self, kernel: str, block: int, barrier: int) -> None:
+        """The same of a block by its place in bytes."""
+        kernels = self._kernels
+        self._commands.append((kernels.setdefault(kernel, len(kernels)), block, barrier))
 
     @property
     def kernels(self) -> Iterable[str]:
@@ -253,23 +270,32 @@ class ProgramBuilder:
     def plan(self, packs: int = 0, **sizes: int) -> ProgramPlan:
         """The plan, of a program that owns memories of these sizes in bytes; ``packs`` as there."""
         words = np.array(self._words, np.int64)
-        relocations = {base: np.array(at, np.int64) for base, at in self._relocations.items()}
-        known = {**sizes, KERNELS: len(self._kernels) - 1, BLOCKS: 8 * len(words)}
-        for base, at in relocations.items():
-            if base in known and at.size and not 0 <= words[at].min() <= words[at].max() <= known[base]:
-                raise CompileError(f"An argument lies outside {base}, which has {known[base]} bytes.")
-        if sizes.get(SCRATCH, 0) % _ALIGNMENT:
-            raise CompileError(f"The scratch memory of a thread has {sizes[SCRATCH]} bytes, not a multiple of 64.")
+        relocations = {base: np.array(at, np.int64) for base, at in self.relocations().items()}
         packing, computing, commands = (
             np.array(table, np.int64).reshape(-1, 3) for table in (self._packing, self._computing, self._commands)
         )
         packed = np.array(self._packed, np.int64).reshape(-1, 2)
-        return ProgramPlan(tuple(self._kernels), words, relocations, packing, packed, computing, commands, sizes, packs)
+        kernels = tuple(self._kernels)
+        return checked(ProgramPlan(kernels, words, relocations, packing, packed, computing, commands, sizes, packs))
 
     def _command(self, kernel: str, block: Address, barrier: bool) -> tuple[int, int, int]:
         if block.base != BLOCKS:
             raise CompileError(f"A command reads an argument block, got an address in {block.base}.")
         return self.kernel(kernel).offset, block.offset, int(barrier)
+
+
+def checked(plan: ProgramPlan) -> ProgramPlan:
+    """A plan whose arguments lie in the memories that it owns. Raises `CompileError` for another one."""
+    known = {**plan.sizes, KERNELS: len(plan.kernels) - 1, BLOCKS: 8 * len(plan.words)}
+    for base, at in plan.relocations.items():
+        if base in known and at.size:
+            offsets = plan.words[at]
+            if not 0 <= offsets.min() <= offsets.max() <= known[base]:
+                raise CompileError(f"An argument lies outside {base}, which has {known[base]} bytes.")
+    scratch = plan.sizes.get(SCRATCH, 0)
+    if scratch % _ALIGNMENT:
+        raise CompileError(f"The scratch memory of a thread has {scratch} bytes, not a multiple of 64.")
+    return plan
 
 
 class Program:

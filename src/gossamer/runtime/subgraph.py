@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from threading import get_ident
 from typing import Any
@@ -292,6 +292,7 @@ class Subgraph(RunningGraph):
         """See `RunningGraph.replace_plan`."""
         self.remove_temporaries()
         self.nodes, self.execution_plan = nodes, list(plan)
+        self.__dict__.pop("_remembering", None)
         self._propagated = False
         self._planner = None
         self._contexts.clear()
@@ -312,9 +313,14 @@ class Subgraph(RunningGraph):
                 continue  # it is known when it is prepared, or dynamic
             zero = tensor.quantization.zero_point & 0xFF if tensor.type == TensorType.INT8 else 0
             tensor.buffer.view(np.uint8)[...] = zero
-        for node in self.nodes:
+        for node in self._remembering:
             if node.op.reset_function is not None and node.data is not None:
                 node.op.reset_function(node.data)
+
+    @cached_property
+    def _remembering(self) -> list[Node]:
+        """Nodes that may remember something from one run to the next."""
+        return [node for node in self.nodes if node.op.reset_function is not None]
 
     def unsettle(self) -> None:
         """See `Executor.unsettle`."""
@@ -398,7 +404,9 @@ class Subgraph(RunningGraph):
                 if self._arenas[kind] is not memory:
                     placed = range(len(self.tensors))
             elif (0 if memory is None else memory.size) < arena.high_water:
-                grown = arenas.aligned_memory(arena.high_water)
+                # Whoever needs more a second time is likely to once more.
+                size = arena.high_water
+                grown = arenas.aligned_memory(size + size // 4 if memory is not None and memory.size else size)
                 if memory is not None:
                     grown[: memory.size] = memory
                 self._arenas[kind] = memory = grown

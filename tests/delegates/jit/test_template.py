@@ -311,6 +311,7 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], b
     assert templates is not None
     assert not templates.failure
     assert not any(template.closed for template in templates._made)
+    assert all(template.is_cast for template in templates._made)
 
 
 def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
@@ -449,6 +450,44 @@ def test_random_batches(seed: int, form: Form) -> None:
         assert kernel.program is not None
         assert fresh.program is not None
         assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+
+
+def test_lengths_that_grow_and_shrink_and_are_nothing() -> None:
+    content = attention()
+    interpreter = Interpreter(model_content=content)
+    filled = 0
+    for length in (5, 6, 7, 8, 1, 0, 9, 12, 0, 1, 2, 90, 33, 3, 64, 90):
+        shapes = [[1, length, 16], [1, 1, 1, length]]
+        results = run(interpreter, shapes)
+        assert [one.tobytes() for one in results] == [
+            one.tobytes() for one in run(Interpreter(model_content=content), shapes)
+        ]
+        filled += kernel_of(interpreter).is_filled
+    assert filled
+
+
+def test_weights_that_kernels_share_are_packed_once() -> None:
+    net = Net()
+    x = y = net.tensor((1, 4, 24))
+    weights, bias = net.weights(24, 24), net.weights(24)
+    for _ in range(3):
+        y = net.then("FULLY_CONNECTED", [y, weights, bias], 3, FullyConnectedOptions(keep_num_dims=True))
+        y = net.then("TANH", [y], 3)
+    net.io([x], [y])
+    content = net.model()
+    interpreter = Interpreter(model_content=content)
+    for length in (4, 20, 21, 22, 45):
+        run(interpreter, [[1, length, 24]])
+        kernel, fresh = kernel_of(interpreter), Interpreter(model_content=content)
+        run(fresh, [[1, length, 24]])
+        alone = kernel_of(fresh).program
+        assert kernel.program is not None
+        assert alone is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(alone.plan)
+    assert kernel.is_filled
+    assert len(kernel.program.plan.packing) == 1
+    assert kernel._templates is not None
+    assert all(template.is_cast for template in kernel._templates._made)
 
 
 def test_what_is_worked_out_of_scalar_sizes_is_read() -> None:

@@ -353,6 +353,10 @@ class Build:
 
     def planned(self) -> ProgramPlan:
         """The plan of all commands that have been made."""
+        return self._builder.plan(self._checksum_of_packing(), **self.sizes())
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each memory that the program owns."""
         sizes = {ARENA: self.layout.arena_bytes + self._passing, WEIGHTS: self._weights}
         if self._computed:
             sizes[COMPUTED] = self._computed
@@ -360,7 +364,7 @@ class Build:
             sizes[SCRATCH] = self._scratch
         if self._may_fault:
             sizes[FAULT] = 8
-        return self._builder.plan(self._checksum_of_packing(), **sizes)
+        return sizes
 
     def _checksum_of_packing(self) -> int:
         """Of the kernels that fill ``weights`` and all that they read, less the model: see `ProgramPlan.packs`."""

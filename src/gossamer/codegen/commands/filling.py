@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gossamer.arrays import NDArray
@@ -36,19 +37,22 @@ class Filling:
         """Offsets of weights that others have packed."""
         self.alike: dict[Any, Any] = {}
         """What is made once for all kernels of the same key."""
+        self.place: Callable[[tuple[int, ...], tuple[int, ...], tuple[str, ...]], int] = self.table
+        """As `table`, of one that is like no other of its kernel."""
         self._tables: dict[Any, int] = {}
 
     def begin(self, base_of_known: str) -> None:
         """The commands of another kernel of the graph, which may run once, for this base."""
         self.build._is_known = base_of_known
+        self.place = self.table if base_of_known == WEIGHTS else self.builder.placed
         self._tables.clear()
         self.build._blocks.clear()
 
     def constant(self, buffer: Buffer | Value | Stored) -> tuple[str, int]:
-        if isinstance(buffer, Value):
-            return self.build.kept(buffer.content, buffer.array)
         if isinstance(buffer, Stored):
             return MODEL, buffer.offset
+        if isinstance(buffer, Value):
+            return self.build.kept(buffer.content, buffer.array)
         place = self.build.place(buffer)
         return place.base, place.offset
 
@@ -103,14 +107,15 @@ class Filling:
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named
         self.build.specs[name] = spec
-        at = Address(BLOCKS, block)
-        if self.build._is_known == COMPUTED:
-            self.builder.compute(name, at)
-        elif self.build._is_known:
+        known = self.build._is_known
+        if not known:
+            self.builder.placed_command(name, block, barrier)
+        elif known == COMPUTED:
+            self.builder.compute(name, Address(BLOCKS, block))
+        else:
+            at = Address(BLOCKS, block)
             self.builder.pack(name, at, barrier=True)
             self.build._packing.append((name, at))
-        else:
-            self.builder.command(name, at, barrier=bool(barrier))
 
 
 def room_for(bytes: int) -> int:
@@ -137,7 +142,7 @@ class OpenBuild(Build):
         """Close the words that are open: which ones, and the sizes that they were."""
         words = self._builder._words
         at = [place for place, word in enumerate(words) if isinstance(word, Size)]
-        if any(not set(at).isdisjoint(places) for places in self._builder._relocations.values()):
+        if any(not set(at).isdisjoint(places) for places in self._builder.relocations().values()):
             raise TypeError("an address depends on sizes")
         numbers: list[Any] = [words[place] for place in at]
         for place in at:

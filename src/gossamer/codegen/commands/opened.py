@@ -8,6 +8,7 @@ is decided on the way tells for which other sizes that is right; for others it i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,10 +16,12 @@ import numpy as np
 
 from gossamer.codegen.build import Drawn, Emitted
 from gossamer.codegen.commands import AtHand, Build, base_of_known, dense_bytes
+from gossamer.codegen.commands.casting import Casting
 from gossamer.codegen.commands.filling import Filling, OpenBuild, OpenFilling, Stored, Value, room_for
-from gossamer.codegen.commands.telling import Choices, Sight, Telling, has_sizes, sight_of
+from gossamer.codegen.commands.telling import Choices, Sight, Telling, Told, has_sizes, sight_of
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import Layout, Place, is_bordered, item_bytes, pack, spread_out
+from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, Address
 from gossamer.sizes import Size, Sizes, told
 from gossamer.targets import Target
@@ -39,13 +42,11 @@ class Fitting(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """For sizes for which something holds: a function of them that tells numbers, and one that fills these in."""
+    """For sizes for which something holds: a function of them that tells numbers, and what is told of them."""
 
     holds: Callable[..., bool]
     numbers: Callable[..., list[int]]
-    fill: Callable[..., None]
-    open: list[Size]
-    """The numbers while sizes are open."""
+    told: Told
     decided: Iterable[str]
     asked: Mapping[int, bool]
     """By the number of a buffer, whether threads must have written some channels each of it."""
@@ -76,20 +77,23 @@ class _Alike:
     def _tell(self, by_channel: Sequence[int]) -> _Form:
         telling = Telling(*self._how, by_channel)
         with self._sizes.noting() as decided:
-            fill, numbers = telling.told(self._draws)
+            told = telling.told(self._draws)
         holds = self._sizes.holds(decided)
-        form = _Form(holds, self._sizes.numbers(numbers), fill, numbers, tuple(decided), *telling.channels())
-        self._forms = [*self._forms[1 - MOST_FORMS :], form]
+        form = _Form(holds, self._sizes.numbers(told.numbers), told, tuple(decided), *telling.channels())
+        self._forms.insert(0, form)
+        del self._forms[MOST_FORMS:]
         return form
 
     def form(self, given: Sequence[int], by_channel: Sequence[int]) -> _Form:
         """What fills in these sizes. ``by_channel``: the numbers of images of which threads have written some channels
         each."""
-        form = next((form for form in self._forms if form.suits(given, by_channel)), None)
-        if form is None:
-            self._sizes.move(given)
-            form = self._tell(by_channel)
-        return form
+        for at, form in enumerate(self._forms):
+            if form.suits(given, by_channel):
+                if at:
+                    self._forms.insert(0, self._forms.pop(at))  # the next sizes are often like these
+                return form
+        self._sizes.move(given)
+        return self._tell(by_channel)
 
 
 class _Step(NamedTuple):
@@ -148,6 +152,15 @@ class OpenCommands:
                 step = step._replace(alike=_Alike(choices, target, sight_of(kernel, shows=True), layout, sizes, draws))
                 self._form(step, now, by_channel)
             self._steps.append(step)
+        self._casting: Casting | None = None
+        with suppress(TypeError):
+            once = [step.once for step in self._steps]
+            self._casting = Casting([step.places for step in self._steps], once, len(places))
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether they are put together of arrays."""
+        return self._casting is not None
 
     def _form(self, step: _Step, given: Sequence[int], by_channel: set[Any]) -> _Form:
         """What fills in a kernel. ``by_channel``: the places of images of which threads have written some channels
@@ -175,26 +188,46 @@ class OpenCommands:
         inner: list[Any] = [
             (ARENA, offset + inside) for offset, inside in zip(offsets, self._borders(given), strict=True)
         ]
-        inner += [None] * (len(bytes) - len(inner))
         self._fix(build, model)
         to = Filling(build)
-        forms: dict[int, tuple[_Form, list[int]]] = {}
-        by_channel: set[Any] = set()
         instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
-        for step in self._steps:
-            alike, places, once = step
-            known = forms.get(id(alike))
-            if known is None or known[0].asked:
-                form = self._form(step, given, by_channel)
-                known = forms[id(alike)] = form, form.numbers(*given)
-            elif known[0].by_channel:
-                by_channel.update([places[at] for at in known[0].by_channel])
+        forms = self._forms(given)
+        if self._casting is not None and not any(form.asked for form in {id(one): one for one, *_ in forms}.values()):
+            told = [(form.told, numbers, kernels) for form, numbers, kernels in forms]
+            try:
+                emitted = self._casting.emitted(to, told, [offset for _, offset in inner], bytes, instead)
+            except TypeError:
+                self._casting = None
+            else:
+                if emitted is not None:
+                    return emitted
+            build = Build(self._target, layout, model)
+            to = Filling(build)
+        inner += [None] * (len(bytes) - len(inner))
+        for step, (form, numbers, kernels) in zip(self._steps, forms, strict=True):
+            _, places, once = step
             to.begin("" if once is None else once[0])
             if once is not None:
                 inner[once[1]] = tuple(build.of_known(bytes[once[1]]))
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
-            known[0].fill(to, known[1], at)
+            form.told.fill(to, numbers, kernels, at)
         return Emitted(build.planned(), build.specs, build.constants())
+
+    def _forms(self, given: Sequence[int]) -> list[tuple[_Form, list[int], list[tuple[str, KernelSpec]]]]:
+        """Of each kernel, what fills it in for these sizes, the numbers, and the kernels that depend on these."""
+        forms: dict[int, tuple[_Form, list[int], list[tuple[str, KernelSpec]]]] = {}
+        by_channel: set[Any] = set()
+        found = []
+        for step in self._steps:
+            known = forms.get(id(step.alike))
+            if known is None or known[0].asked:
+                form = self._form(step, given, by_channel)
+                numbers = form.numbers(*given)
+                known = forms[id(step.alike)] = form, numbers, form.told.kernels(numbers)
+            elif known[0].by_channel:
+                by_channel.update([step.places[at] for at in known[0].by_channel])
+            found.append(known)
+        return found
 
     def fitting(self, given: Sequence[int], model: tuple[int, int] | None) -> Fitting:
         """The program for these sizes, and what makes it that for others. Raises `TypeError` where more than words of
@@ -214,11 +247,13 @@ class OpenCommands:
             for step in self._steps:
                 form = self._form(step, given, by_channel)
                 to.begin("")
-                form.fill(to, form.open, [inner[place] if type(place) is int else place for place in step.places])
+                told = form.told
+                at = [inner[place] if type(place) is int else place for place in step.places]
+                told.fill(to, told.numbers, told.kernels(told.numbers), at)
                 decided.update(dict.fromkeys(form.decided))
-            at, numbers = build.closed()
+            closed, numbers = build.closed()
             emitted = Emitted(build.planned(), build.specs, build.constants())
-        return Fitting(emitted, at, numbers, tuple(decided))
+        return Fitting(emitted, closed, numbers, tuple(decided))
 
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
         """Look where constants of the file are, which they are for all shapes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -155,6 +156,17 @@ def _is_there(choice: Choice, *numbers: int) -> int:
     return int(choice(*numbers) is not None)
 
 
+class Told(NamedTuple):
+    """The commands of a kernel."""
+
+    fill: Callable[..., None]
+    """A function of a `Filling`, numbers, kernels and places that makes them part of a program."""
+    kernels: Callable[[Sequence[Any]], list[tuple[str, KernelSpec]]]
+    """Those that depend on numbers, by their names and as they are."""
+    numbers: list[Size]
+    """What the numbers are."""
+
+
 class Telling(Build):
     """Writes down what the commands of one kernel are, with sizes left open."""
 
@@ -175,19 +187,26 @@ class Telling(Build):
         self.lines = [f"p{at}b, p{at}o = places[{at}]" for at, b in enumerate(sight.stand_ins) if not b.is_constant]
         self.known: dict[str, Any] = {"Address": Address}
         self._told: dict[Any, Address] = {}
+        self._kernels: dict[Any, str] = {}
+        self._like: dict[str, Any] = {}
+        """By the names of tables, what those have in common that may be equal; ``None`` for one of any length."""
 
-    def told(self, draws: bool) -> tuple[Callable[..., None], list[Size]]:
-        """A function of a `Filling`, numbers and places that makes the commands, and of what sizes the numbers are.
-
-        ``draws``: there is a border around the result, which they draw first.
-        """
+    def told(self, draws: bool) -> Told:
+        """The commands. ``draws``: there is a border around the result, which they draw first."""
         y = self._kernel.y.buffer
         if draws:
             self._draw_border(y, self.layout.places[y])
             self._told.clear()
         self._run(self._kernel)
-        exec("\n    ".join(["def fill(to, n, places):", *(self.lines or ["pass"])]), self.known)
-        return self.known["fill"], list(self.numbers.values())
+        alike = Counter(self._like.values())
+        alone = tuple([f"{name} = to.table(" for name, form in self._like.items() if alike[form] == 1 > alike[None]])
+        lines = [
+            line.replace("to.table(", "to.place(", 1) if line.lstrip().startswith(alone) else line
+            for line in self.lines
+        ]
+        exec("\n    ".join(["def fill(to, n, k, places):", *(lines or ["pass"])]), self.known)
+        exec(f"def kernels(n):\n    return [{', '.join(self._kernels.values())}]", self.known)
+        return Told(self.known["fill"], self.known["kernels"], list(self.numbers.values()))
 
     def _name(self, thing: Any) -> str:
         name = f"k{len(self.known)}"
@@ -291,11 +310,12 @@ class Telling(Build):
         return Address(self._new("m", f"to.build.held({self._written(bytes)})"))
 
     def _mark(self) -> tuple[Any, ...]:
-        grown = self.numbers, self.known, self._told, self._packed, self.layout.places
+        grown = self.numbers, self.known, self._told, self._packed, self._kernels, self._like, self.layout.places
         return [*self.lines], *map(dict[Any, Any], grown)
 
     def _reset(self, mark: tuple[Any, ...]) -> None:
-        self.lines, self.numbers, self.known, self._told, self._packed, self.layout.places = mark
+        self.lines, self.numbers, self.known, self._told, self._packed, *others = mark
+        self._kernels, self._like, self.layout.places = others
 
     def _choose(self, spec: KernelSpec) -> KernelSpec | None:
         """The kernel itself, if one that does what it does is at hand, which is a condition where sizes are open."""
@@ -311,7 +331,11 @@ class Telling(Build):
             raise NotAtHand(f"a {type(spec).__name__} for {spec.isa}")
         if not sizes:
             return self._name((chosen.name, chosen))
-        return f"{self._name(self._choices.of(spec))}({', '.join(map(self._written, sizes))})"
+        key = type(spec), told(tuple(vars(spec).values()))
+        if key not in self._kernels:
+            named = self._name(self._choices.of(spec))
+            self._kernels[key] = f"{named}({', '.join(map(self._written, sizes))})"
+        return f"k[{list(self._kernels).index(key)}]"
 
     def kernel(self, spec: KernelSpec) -> Address:
         name = f"f{len(self.lines)}"
@@ -326,6 +350,7 @@ class Telling(Build):
             return known
         name = f"t{len(self.lines)}"
         self.lines.append(f"{name} = to.table({self._inside(words)})")
+        self._like[name] = len(words), tuple([isinstance(word, Address) for word in words])
         self._told[key] = Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
         return self._told[key]
 
@@ -335,6 +360,7 @@ class Telling(Build):
         name = f"t{len(self.lines)}"
         arguments = ", ".join(map(self._written, parts))
         self.lines.append(f"{name} = to.table(tuple({self._name(make)}({arguments})), (), ())")
+        self._like[name] = None
         return Address(BLOCKS, name)  # type: ignore[arg-type]  # as above
 
     def _inside(self, words: Iterable[Word]) -> str:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakValueDictionary, finalize
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy as np
 
@@ -67,6 +67,9 @@ as more would take the place of what is kept of other models."""
 _weights: WeakValueDictionary[Any, host.Memory] = WeakValueDictionary()
 """Packed weights, as long as a program holds them."""
 
+_constants: WeakValueDictionary[bytes, host.Memory] = WeakValueDictionary()
+"""What lies in no file, as long as a program holds it: that of many shapes is the same."""
+
 _sources: WeakKeyDictionary[host.Memory, memoryview | None] = WeakKeyDictionary()
 """What they were packed from, which therefore lives as long: other bytes are not at that address."""
 
@@ -81,12 +84,34 @@ class Known:
     def __init__(self, target: Target, fingerprint: str | None, dependencies: Dependencies | None) -> None:
         self._directory = user_directory() if fingerprint is not None else None
         self._key = _key(target, fingerprint)
+        self._dependencies = None if dependencies is None else ref(dependencies)
         self._constants: Mapping[tuple[int, int], int] = {}
+        self._made: dict[Any, dict[str, Any]] = {}
+
+    @cached_property
+    def _found(self) -> dict[str, Any]:
+        """What there is in a file. Who only adds a program need not know."""
         found = disk_cache.load(self._directory, self._key)
-        if dependencies is None or not dependencies.include(found.get("constants", {})):
-            found = {}
-        self.refusals: dict[int, str | None] = found.get("refusals", {})
-        self.programs: dict[Any, Any] = found.get("programs", {})
+        dependencies = None if self._dependencies is None else self._dependencies()
+        return found if dependencies is not None and dependencies.include(found.get("constants", {})) else {}
+
+    @cached_property
+    def refusals(self) -> dict[int, str | None]:
+        """By node, why not to claim it."""
+        refusals: dict[int, str | None] = self._found.get("refusals", {})
+        return refusals
+
+    def program(self, key: Any, in_file: bool) -> dict[str, Any] | None:
+        """What became of a partition. ``in_file``: what a process before has kept counts, too."""
+        return self._made.get(key) or (self._found.get("programs", {}).get(key) if in_file else None)
+
+    def add(self, key: Any, program: dict[str, Any]) -> None:
+        """Know that this became of a partition."""
+        self._made[key] = program
+
+    def forget(self, key: Any) -> None:
+        """Know it no more, less what a file has."""
+        self._made.pop(key, None)
 
     def savable(self, dependencies: Dependencies | None) -> bool:
         """Whether the next process can have it: not if the file has changed since it was looked at."""
@@ -95,7 +120,14 @@ class Known:
 
     def save(self) -> None:
         """Keep what is `savable` for the next process. The file is not looked at."""
-        values = {"refusals": self.refusals, "programs": self.programs, "constants": self._constants}
+        found = self.__dict__.get("_found")
+        if found is None:
+            found = disk_cache.load(self._directory, self._key)
+            if not found.get("constants", {}).items() <= self._constants.items():
+                found = {}
+        programs = {**found.get("programs", {}), **self._made}
+        refusals = self.__dict__.get("refusals", found.get("refusals", {}))
+        values = {"refusals": refusals, "programs": programs, "constants": self._constants}
         disk_cache.save(self._directory, self._key, values)
 
 
@@ -183,15 +215,17 @@ class Variables:
 
 
 class Arena:
-    """Memory that programs share which never run at the same time: as large as the largest of them needs."""
+    """Memory that programs share which never run at the same time: as large as the largest of them needs, and more once
+    it has grown, as shapes are others again and again."""
 
     def __init__(self) -> None:
         self._memory = host.Memory(0)
 
     def of(self, plan: ProgramPlan) -> dict[str, host.Memory]:
         """For a program that is to be made."""
-        if self._memory.size < plan.sizes[ARENA] + SLACK:
-            self._memory = host.Memory(plan.sizes[ARENA] + SLACK)
+        size = plan.sizes[ARENA] + SLACK
+        if self._memory.size < size:
+            self._memory = host.Memory(size + size // 4 if self._memory.size else size)
         return {ARENA: self._memory}
 
     def give(self, program: Program) -> None:
@@ -288,11 +322,14 @@ class JitDelegate(Delegate):
             return None
         return self._parts[partition.graph].draft(partition, _key_for_shapes(partition))
 
-    def plan(self, partition: Partition) -> dict[str, Any] | None:
-        """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`."""
+    def plan(self, partition: Partition, *, in_file: bool = True) -> dict[str, Any] | None:
+        """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`.
+
+        ``in_file``: what a process before has kept counts, too.
+        """
         if partition.fingerprint is None or any(tensor.is_dynamic for tensor in partition.fed):
             return None  # such a tensor is written by another delegate, and not always with the same shape
-        plan: dict[str, Any] | None = self.known(partition).programs.get(key_of(partition))
+        plan: dict[str, Any] | None = self.known(partition).program(key_of(partition), in_file)
         if plan is None or kernel_library(self.target).missing((*plan["plan"][0], walker_name(self.target))):
             return None
         return plan
@@ -314,12 +351,13 @@ class JitDelegate(Delegate):
         if partition.fingerprint is None:
             return None
         known, key = self.known(partition), key_of(partition)
-        known.programs[key] = {
+        program = {
             "plan": plans.plain(emitted.plan),
             "constants": emitted.constants.tobytes(),
             "boundaries": [(*boundary[:3], boundary.resource and tuple(boundary.resource)) for boundary in boundaries],
             "shapes": list(shapes),
         }
+        known.add(key, program)
         if in_file and known.savable(partition.dependencies):
             known.save()
         return known, key
@@ -344,8 +382,10 @@ class JitDelegate(Delegate):
 
     def program(self, of: Partition, plan: ProgramPlan, constants: bytes, arena: Arena) -> Program:
         """A program of a partition, with its weights packed."""
-        memory = host.Memory(max(len(constants), 1))
-        memory.view()[: len(constants)] = constants
+        memory = _constants.get(constants)
+        if memory is None:
+            memory = _constants[constants] = host.Memory(max(len(constants), 1))
+            memory.view()[: len(constants)] = constants
         model = _address(of.source)
         file = (model, len(of.source or b"")) if of.dependencies is None else of.dependencies.key
         key = (file, self.target, plan.packs, plan.sizes.get(WEIGHTS))
@@ -402,6 +442,7 @@ class JitKernel(DelegateKernel):
         self._tensors: list[tuple[TensorInfo, str, int]] = []
         self._bound: list[NDArray[np.uint8] | None] = []
         self._variables = Variables()
+        self._first: list[NodeInfo] = []
         self._before: list[NodeInfo] = []
         """Nodes that run before the program, the first time."""
         self._prepared: dict[Any, Prepared] = {}
@@ -462,7 +503,7 @@ class JitKernel(DelegateKernel):
         ctx = self._partition
         if ctx is None or not self.is_known:
             return False
-        return key_of(ctx) in Known(self.target, ctx.fingerprint, ctx.dependencies).programs
+        return Known(self.target, ctx.fingerprint, ctx.dependencies).program(key_of(ctx), in_file=True) is not None
 
     def prepare(self, ctx: PartitionPrepareContext) -> None:
         """Make the program, and pack weights. What cannot be compiled is left to the reference kernels, with a warning.
@@ -473,9 +514,11 @@ class JitKernel(DelegateKernel):
         self.is_known = self.is_filled = False
         self._states = []
         self._pieces = self._lowered = None
-        self._partition = ctx
-        # A node without operands runs before the program: CALL_ONCE.
-        self._before = [] if ctx.graph is None else [one for one in ctx.nodes if not one.inputs and not one.outputs]
+        if ctx is not self._partition:
+            self._partition = ctx
+            # A node without operands runs before the program: CALL_ONCE.
+            self._first = [] if ctx.graph is None else [one for one in ctx.nodes if not one.inputs and not one.outputs]
+        self._before = self._first
         # What ships needs no check; what does not has no fingerprint.
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
@@ -489,7 +532,9 @@ class JitKernel(DelegateKernel):
             self.is_known, self.is_filled = prepared.how
             self._prepared[key] = prepared
             return
-        known = self._delegate.plan(ctx)
+        # Who has a template need not look whether there is a plan in a file.
+        is_told = self._templates is not None and not self._to_check and self._templates.known(ctx) is not None
+        known = self._delegate.plan(ctx, in_file=not is_told)
         if known is None:
             self._make(ctx, draft if draft is not None and draft.key == key is not None else None)
         else:
@@ -536,7 +581,7 @@ class JitKernel(DelegateKernel):
             self._planned.append(kept)
             if len(self._planned) > MOST_PLANS:
                 oldest, key = self._planned.popleft()
-                oldest.programs.pop(key, None)
+                oldest.forget(key)
             self.is_known = True
         program = self._start(ctx, emitted.plan, constants, boundaries)
         for one in boundaries:

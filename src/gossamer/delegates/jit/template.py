@@ -100,6 +100,11 @@ class Template:
         self._drawn = Filled(drawn, shapes_out), sizes
         self._holds = sizes.holds()
 
+    @property
+    def is_cast(self) -> bool:
+        """Whether its programs are put together of arrays (`gossamer.codegen.commands.casting`)."""
+        return self._commands is not None and self._commands.is_cast
+
     def sizes(self, shapes: Shapes) -> list[int] | None:
         """The open sizes of these shapes; ``None`` if for them the graph is another one."""
         if {tensor: len(shape) for tensor, shape in shapes.items()} != self._ranks:
@@ -230,18 +235,31 @@ class Templates:
         self.failure = ""
         """Why there is none, if that has been tried."""
 
-    def found(self, partition: Partition, target: Target) -> tuple[Template, list[int]] | None:
-        """The template of a partition for its shapes, and the open sizes; ``None`` if there is none."""
-        if any(one.is_dynamic or one.is_constant for one in partition.fed):
+    def known(self, partition: Partition) -> tuple[Template, list[int]] | None:
+        """The template of a partition for its shapes that has been made, and the open sizes; ``None`` if there is
+        none."""
+        shapes = _shapes_of(partition)
+        if shapes is None:
             return None
-        shapes = {tensor.index: tensor.shape for tensor in partition.fed}
         for template in reversed(self._made):
             sizes = template.sizes(shapes)
             if sizes is not None:
-                self._left += 0.5
-                self._made.remove(template)
-                self._made.append(template)
                 return template, sizes
+        return None
+
+    def found(self, partition: Partition, target: Target) -> tuple[Template, list[int]] | None:
+        """The template of a partition for its shapes, which may be made now, and the open sizes; ``None`` if there is
+        none."""
+        shapes = _shapes_of(partition)
+        if shapes is None:
+            return None
+        known = self.known(partition)
+        if known is not None:
+            template, _ = known
+            self._left += 0.5
+            self._made.remove(template)
+            self._made.append(template)
+            return known
         ranks = list(map(len, shapes.values()))
         seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
         self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
@@ -256,6 +274,13 @@ class Templates:
         self._made = [*self._made[1 - MOST_KEPT :], template]
         sizes = template.sizes(shapes)
         return None if sizes is None else (template, sizes)
+
+
+def _shapes_of(partition: Partition) -> Shapes | None:
+    """What a partition reads that is no constant; ``None`` if something else may decide what it is."""
+    if any(one.is_dynamic or one.is_constant for one in partition.fed):
+        return None
+    return {tensor.index: tensor.shape for tensor in partition.fed}
 
 
 class _Recipe:

@@ -1,0 +1,707 @@
+"""Commands that have been told, as arrays, of which only some words are others for other sizes.
+
+To fill in every kernel of a graph (`gossamer.codegen.commands.filling`) takes a call for each of its tables, and most
+of what comes out is the same for all sizes. So each form of a kernel's commands is filled in once with what depends on
+sizes, or on where something lies, left out: that is its `Mould`. A program consists of such arrays, one after the
+other, and what was left out is added to all words at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.codegen.build import Emitted
+from gossamer.codegen.commands import Build
+from gossamer.codegen.commands.filling import Filling, Stored, Value
+from gossamer.codegen.commands.telling import Told
+from gossamer.codegen.spec import KernelSpec
+from gossamer.programs.program import (
+    ARENA,
+    BLOCKS,
+    COMPUTED,
+    CONSTANTS,
+    MODEL,
+    WEIGHTS,
+    Address,
+    ProgramPlan,
+    checked,
+)
+from gossamer.records import record
+
+_ALIGNMENT = 64
+
+MOST_KERNELS = 1 << 10
+"""More than there are in any form."""
+
+MOST_JOINED = 16
+"""Programs of other forms that are kept."""
+
+NUMBER, KERNEL, MEMORY, PLACE, PUT, PACKED, SPARE, COMMON, BLOCK = range(9)
+"""What a word is left out for: a number or a kernel of the form, memory between its commands, the place of a buffer, a
+constant that is put somewhere, weights, memory of each thread, what a kernel before has in common with it, and another
+table of it."""
+
+
+@record(frozen=True)
+class Open:
+    """A word that is a number and what is left out: kinds and numbers of that."""
+
+    plus: int
+    slots: tuple[tuple[int, int], ...]
+
+    def __add__(self, other: Any) -> Open:
+        if isinstance(other, Open):
+            return Open(self.plus + other.plus, self.slots + other.slots)
+        return Open(self.plus + int(other), self.slots)
+
+
+class _All(set[Any]):
+    """Has everything."""
+
+    def __contains__(self, thing: object) -> bool:
+        return True
+
+
+class _Common:
+    """What kernels have in common, as a mould asks for it. ``found``: of which that is there already, and what it
+    consists of."""
+
+    def __init__(self, found: Sequence[tuple[Any, ...] | None]) -> None:
+        self._found = found
+        self.keys: list[Any] = []
+        self.made: dict[int, tuple[Any, ...]] = {}
+        self.count = 0
+
+    def get(self, key: Any) -> tuple[Any, ...] | None:
+        """See `dict.get`."""
+        at = len(self.keys)
+        self.keys.append(key)
+        made = self._found[at] if at < len(self._found) else None
+        if made is None:
+            return None
+        self.made[at] = made
+        first = self.count
+        self.count += len(made)
+        return tuple([Open(0, ((COMMON, first + n),)) if isinstance(one, Open) else one for n, one in enumerate(made)])
+
+    def __setitem__(self, key: Any, made: tuple[Any, ...]) -> None:
+        at = next(at for at, one in enumerate(self.keys) if at not in self.made and one == key)
+        self.made[at] = made
+
+
+class Mould:
+    """What is the same of a form's commands wherever they are. It passes for a `Filling`, and for its `Build`.
+
+    ``is_packed``: the weights are there already; ``found``: as in `_Common`. Raises `TypeError` for what is not the
+    same.
+    """
+
+    def __init__(self, told: Told, places: int, is_packed: bool, found: Sequence[tuple[Any, ...] | None] = ()) -> None:
+        self.told = told
+        self.build = self
+        self.alike = _Common(found)
+        self.there: set[Any] = _All() if is_packed else set()
+        self.words: list[int] = []
+        self.open: list[tuple[int, tuple[int, int]]] = []
+        """Words, by their places, and what is to be added to them."""
+        self.bases: list[tuple[int, str]] = []
+        """Words that are addresses, and of what."""
+        self.commands: list[tuple[int, int, int]] = []
+        """Which of the kernels, the block in bytes, and whether a barrier follows."""
+        self.packing: list[tuple[int, int, tuple[str, Open] | None, int]] = []
+        """Which of the kernels, the block, what it reads, and how many bytes of that nobody reads again."""
+        self.packing_tables: list[tuple[int, int, tuple[int, ...], tuple[str, ...]]] = []
+        """Those blocks, and those in them: where they begin and end, in words, and their addresses."""
+        self.kernels: list[tuple[str, KernelSpec] | int] = []
+        """In the order in which they are used: what is known of them, or which one of those that depend on numbers."""
+        self.puts: list[tuple[str, tuple[Any, ...]]] = []
+        """Constants in the order in which they are asked for: how, and of what."""
+        self.weights_of: list[tuple[int, Any]] = []
+        """Bytes, and their keys."""
+        self.memory: list[tuple[str, Any]] = []
+        """What is asked of the memory behind the arena, step by step."""
+        self.spare: list[Any] = []
+        """Bytes of what threads have for themselves."""
+        self.may_fault = False
+        self.like: list[tuple[int, int, tuple[str, ...]]] = []
+        """Tables that may be equal to others: where they begin and end, and the bases."""
+        self._tables: dict[Any, Open] = {}
+        self._known_kernels: dict[Any, int] = {}
+        numbers = [Open(0, ((NUMBER, at),)) for at in range(len(told.numbers))]
+        told.fill(self, numbers, range(MOST_KERNELS), [(f"p{at}", Open(0, ((PLACE, at),))) for at in range(places)])
+
+    @property
+    def count(self) -> int:
+        """Of numbers, kernels and memory."""
+        return len(self.told.numbers) + len(self.kernels) + len(self.memory)
+
+    def constant(self, place: Any) -> tuple[str, Open]:
+        """See `Filling.constant` and `Build.constant`."""
+        if isinstance(place, tuple):
+            (_, at), *_ = place[1].slots
+            self.puts.append(("place", (at,)))
+            return place
+        self.puts.append(("value", (Value(place.tobytes(), place),)))
+        return CONSTANTS, Open(0, ((PUT, len(self.puts) - 1),))
+
+    def aligned(self, place: tuple[str, Open], inside: int, is_whole: bool) -> tuple[str, Open]:
+        """See `Filling.aligned`."""
+        (_, at), *_ = place[1].slots
+        if isinstance(inside, Open):
+            raise TypeError("where a constant begins depends on sizes")
+        self.puts.append(("aligned", (at, inside, is_whole)))
+        return f"c{len(self.puts) - 1}", Open(0, ((PUT, len(self.puts) - 1),))
+
+    def fault(self) -> None:
+        """See `Build.fault`."""
+        self.may_fault = True
+
+    def passing(self, bytes: Any) -> tuple[str, Open]:
+        """See `Build.passing`."""
+        self.memory.append(("passing", bytes))
+        return ARENA, Open(0, ((MEMORY, len(self.memory) - 1),))
+
+    def held(self, bytes: Any) -> tuple[str, Open]:
+        """See `Build.held`."""
+        self.memory.append(("held", bytes))
+        return ARENA, Open(0, ((MEMORY, len(self.memory) - 1),))
+
+    @property
+    def _held(self) -> int:
+        return len(self.memory)
+
+    @_held.setter
+    def _held(self, before: int) -> None:
+        self.memory.append(("back", before))
+
+    def scratch(self, bytes: Any) -> Open:
+        """See `Build.scratch`."""
+        self.spare.append(bytes)
+        return Open(0, ((SPARE, len(self.spare) - 1),))
+
+    def weights(self, bytes: int, key: Any) -> tuple[str, Open]:
+        """See `Filling.weights`."""
+        if isinstance(bytes, Open) or key is None:
+            raise TypeError("how many weights there are depends on sizes")
+        self.weights_of.append((bytes, key))
+        return WEIGHTS, Open(0, ((PACKED, len(self.weights_of) - 1),))
+
+    def _kernel(self, named: Any) -> int:
+        key = named if isinstance(named, int) else named[0]
+        if key not in self._known_kernels:
+            self._known_kernels[key] = len(self.kernels)
+            self.kernels.append(named)
+        return self._known_kernels[key]
+
+    def kernel(self, named: Any) -> Open:
+        """See `Filling.kernel`."""
+        return Open(0, ((KERNEL, self._kernel(named)),))
+
+    def table(self, words: tuple[Any, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> Open:
+        """See `Filling.table`."""
+        key = words, bases
+        if key not in self._tables:
+            self.like.append((len(self.words), len(self.words) + len(words), bases))
+            self._tables[key] = self.place(words, at, bases)
+        return self._tables[key]
+
+    def place(self, words: tuple[Any, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> Open:
+        """See `Filling.place`."""
+        start = len(self.words)
+        for number, word in enumerate(words, start):
+            if isinstance(word, Open):
+                self.open += [(number, slot) for slot in word.slots]
+                word = word.plus
+            elif type(word) is not int:
+                raise TypeError(f"a {type(word).__name__} among words")
+            self.words.append(word)
+        self.bases += [(start + place, base) for place, base in zip(at, bases, strict=True)]
+        return Open(8 * start, ((BLOCK, 0),))
+
+    def packing_table(self, words: tuple[Any, ...], at: tuple[int, ...], bases: tuple[str, ...]) -> Open:
+        """See `Filling.packing_table`."""
+        block = self.table(words, at, bases)
+        start = block.plus // 8
+        self.packing_tables.append((start, start + len(words), at, bases))
+        return block
+
+    def pack(self, named: Any, block: Open, source: tuple[str, Open] | tuple[()], reads: Any) -> None:
+        """See `Filling.pack`."""
+        if [kind for kind, _ in block.slots] != [BLOCK] or isinstance(named, int) or isinstance(reads, Open):
+            raise TypeError("what is packed depends on sizes")
+        self.packing.append((self._kernel(named), block.plus, source or None, reads))
+
+    def command(self, named: Any, block: Open, barrier: int) -> None:
+        """See `Filling.command`."""
+        if [kind for kind, _ in block.slots] != [BLOCK]:
+            raise TypeError("a command reads what kernels have in common")
+        self.commands.append((self._kernel(named), block.plus, barrier))
+
+    def places_in(self, build: Build, arena: int, numbers: Sequence[int]) -> list[int]:
+        """Where the memory lies that is asked for, behind an arena of so many bytes."""
+        places: list[int] = []
+        held = [0]
+        for how, of in self.memory:
+            build._held = held[-1]
+            if how == "back":
+                held.append(held[of])
+            elif how == "held":
+                build.held(_value(of, numbers))
+                held.append(build._held)
+            else:
+                build.passing(_value(of, numbers))
+                held.append(held[-1])
+            places.append(arena + held[-2])
+        build._held = 0
+        return places
+
+
+def _value(number: Any, numbers: Sequence[int]) -> int:
+    """What a number of a form is."""
+    if not isinstance(number, Open):
+        return int(number)
+    return number.plus + sum([numbers[at] for _, at in number.slots])
+
+
+def _resolved(key: Any, numbers: Sequence[int]) -> Any:
+    """A key with numbers in the place of what is left out for them."""
+    if isinstance(key, Open):
+        if any(kind != NUMBER for kind, _ in key.slots):
+            raise TypeError("what kernels have in common depends on where they are")
+        return _value(key, numbers)
+    return (type(key), *[_resolved(one, numbers) for one in key]) if isinstance(key, tuple) else key
+
+
+_Asked = tuple[int, int]
+"""A kernel of the graph, and the how manieth time that it asks for something that is in common."""
+
+
+class _Part(NamedTuple):
+    """A mould for one kernel of the graph. What is added to words has numbers among all that is added anywhere."""
+
+    mould: Mould
+    is_packed: bool
+    numbers: Mapping[int, int]
+    """By kind, the first number of what is added."""
+    bases_of: Mapping[str, str]
+    """By their names in the mould."""
+    words: NDArray[np.int64]
+    open: NDArray[np.int64]
+    """Words, and the numbers of what is added to them."""
+    addresses: NDArray[np.int64]
+    """Words that are addresses, and the numbers of their bases."""
+    commands: NDArray[np.int64]
+    """When they run, the numbers of what is added for kernels, blocks, and barriers."""
+    counts: tuple[int, ...]
+    """Of words, open ones, addresses and commands."""
+    start: int
+    """The number of where its words begin, in bytes."""
+    is_plain: bool
+    """Whether there is nothing of what follows."""
+    packed: list[tuple[int, int]]
+    puts: list[tuple[int, str, tuple[Any, ...], str]]
+    """Constants: the number, how they are asked for, of what, and the base that is expected."""
+    weights: list[tuple[int, int, Any]]
+    """The number, the bytes, and the key."""
+    spare: list[tuple[int, Any]]
+    """The number, and the bytes."""
+    like: list[tuple[int, int, int]]
+    """Tables that would be one if they were equal: where two begin, and of how many words."""
+    packing_open: list[int]
+    """What is added to words that packing reads."""
+
+
+class _Joined(NamedTuple):
+    """Parts one after the other, with what is the same for all sizes."""
+
+    parts: list[_Part]
+    starts: list[int]
+    of_starts: NDArray[np.int64]
+    moulds: list[tuple[Mould, int]]
+    """With the first number of what is added for each."""
+    of_moulds: NDArray[np.int64]
+    """The numbers of what is added for each of them: numbers, kernels and memory."""
+    puts: list[tuple[str, tuple[Any, ...], str]]
+    of_puts: NDArray[np.int64]
+    spare: list[tuple[int, Any, Told]]
+    words: NDArray[np.int64]
+    open: NDArray[np.int64]
+    added: NDArray[np.int64]
+    """The numbers of what is added to open words."""
+    relocations: dict[str, NDArray[np.int64]]
+    packing: NDArray[np.int64]
+    computing: NDArray[np.int64]
+    commands: NDArray[np.int64]
+    packed: NDArray[np.int64]
+    like: list[tuple[int, int, int]]
+    weights: tuple[list[int], list[int], int]
+    """The numbers of weights, where they are, and the bytes of all."""
+    common: list[tuple[int, int, list[int]]]
+    """Numbers of what is added that a kernel before has added: what more, and those."""
+    packs: tuple[tuple[int, int], ...] | None
+    """What tells what packing does from others; ``None`` if that depends on sizes."""
+
+
+class Casting:
+    """Programs for any sizes of kernels of a graph. ``places``: for each, where its buffers are, as `OpenCommands` has
+    it; ``once``: the base of what it computes and the number of that, if it runs once; ``inner``: of how many buffers
+    sizes tell where they are.
+
+    Raises `TypeError` for what is made in another way.
+    """
+
+    def __init__(self, places: Sequence[Sequence[Any]], once: Sequence[tuple[str, int] | None], inner: int) -> None:
+        if any(one is not None and one[0] != COMPUTED for one in once):
+            raise TypeError("weights are computed")
+        self._places = places
+        self._once = once
+        self._computed = {one[1] for one in once if one is not None}
+        self._count = self._inner = inner
+        """Of what is added to words: first where buffers lie, then what moulds and parts need."""
+        self._moulds: dict[tuple[int, bool, tuple[bool, ...]], tuple[Mould, int]] = {}
+        self._parts: dict[tuple[int, int], _Part] = {}
+        self._keys: dict[int, list[Any]] = {}
+        """Of what kernels may have in common, by what is told of them."""
+        self._plain: dict[tuple[int, int], _Part] = {}
+        """Parts that are the same whatever comes before."""
+        self._packs_known: dict[tuple[tuple[int, int], ...], int] = {}
+        """Checksums of what packing does."""
+        self._joined: dict[Any, _Joined] = {}
+        self._bases: dict[str, int] = {}
+
+    def emitted(
+        self,
+        to: Filling,
+        forms: Sequence[tuple[Told, Sequence[int], Sequence[tuple[str, KernelSpec]]]],
+        offsets: Sequence[int],
+        bytes: Sequence[int],
+        instead: Mapping[int, Any],
+    ) -> Emitted | None:
+        """The program; ``None`` for sizes for which tables are one that are several for others.
+
+        ``to``: it fills in a new program. ``forms``: what is told of each kernel of the graph, the numbers, and the
+        kernels that depend on these. ``offsets``: where buffers are in the arena; ``bytes``: of these and of what is
+        computed once. ``instead``: constants for these sizes, by the ids of others.
+        """
+        known = {id(told): (told, numbers, kernels) for told, numbers, kernels in forms}
+        common = self._in_common(forms)
+        key = tuple([id(told) for told, *_ in forms]), tuple(common.items())
+        joined = self._joined.get(key)
+        if joined is None:
+            joined = self._joined[key] = self._join([told for told, *_ in forms], common, to)
+            if len(self._joined) > MOST_JOINED:
+                del self._joined[next(iter(self._joined))]
+        build = to.build
+        added = np.zeros(self._count, np.int64)
+        added[: len(offsets)] = offsets
+        for one in self._once:
+            if one is not None:
+                added[one[1]] = build.computed(bytes[one[1]]).offset
+        numbering: dict[str, int] = {}
+        arena = build.layout.arena_bytes
+        of_moulds: list[int] = []
+        for mould, _ in joined.moulds:
+            _, numbers, kernels = known[id(mould.told)]
+            of_moulds += numbers
+            for named in mould.kernels:
+                name, spec = kernels[named] if isinstance(named, int) else named
+                build.specs[name] = spec
+                of_moulds.append(numbering.setdefault(name, len(numbering)))
+            if mould.memory:
+                of_moulds += mould.places_in(build, arena, numbers)
+            if mould.may_fault:
+                build.fault()
+        added[joined.of_moulds] = of_moulds
+        of_puts: list[int] = []
+        for how, of, base in joined.puts:
+            one = instead.get(id(of[0]), of[0])
+            put = to.aligned(one, *of[1:]) if how == "aligned" else to.constant(one)
+            if put[0] != base:
+                raise TypeError("a constant is elsewhere")
+            of_puts.append(put[1])
+        added[joined.of_puts] = of_puts
+        for number, size, told in joined.spare:
+            added[number] = build.scratch(_value(size, known[id(told)][1]))
+        added[joined.of_starts] = joined.starts
+        of_weights, weights, build._weights = joined.weights
+        added[of_weights] = weights
+        for number, plus, others in joined.common:
+            added[number] = plus + added[others].sum()
+        words = joined.words.copy()
+        np.add.at(words, joined.open, added[joined.added])
+        if any((words[a : a + count] == words[b : b + count]).all() for a, b, count in joined.like):
+            return None
+        tables = []
+        for table in (joined.packing, joined.computing, joined.commands):
+            table = table.copy()
+            table[:, 0] = added[table[:, 0]]
+            tables.append(table)
+        packs = self._packs_known.get(joined.packs) if joined.packs is not None else None
+        if packs is None:
+            packs = self._packs(joined, build, list(numbering), words, tables[0])
+            if joined.packs is not None:
+                self._packs_known[joined.packs] = packs
+        packing, computing, commands = tables
+        sizes = build.sizes()
+        plan = ProgramPlan(
+            tuple(numbering),
+            words,
+            joined.relocations,
+            packing,
+            joined.packed,
+            computing,
+            commands,
+            sizes,
+            packs,
+        )
+        return Emitted(checked(plan), build.specs, build.constants())
+
+    def _packs(
+        self, joined: _Joined, build: Build, names: Sequence[str], words: NDArray[np.int64], packing: NDArray[np.int64]
+    ) -> int:
+        for part, start in zip(joined.parts, joined.starts, strict=True):
+            for first, end, at, bases in part.mould.packing_tables:
+                begin = start // 8 + first
+                meant: list[Any] = words[begin : begin + end - first].tolist()
+                for place, base in zip(at, bases, strict=True):
+                    meant[place] = Address(part.bases_of.get(base, base), meant[place])
+                build._tables[8 * begin] = tuple(meant)
+        for name in names:
+            build._builder.kernel(name)
+        build._packing += [(names[kernel], Address(BLOCKS, block)) for kernel, block, _ in packing.tolist()]
+        return build._checksum_of_packing()
+
+    def _in_common(self, forms: Sequence[tuple[Told, Sequence[int], Any]]) -> dict[_Asked, _Asked]:
+        """For what a kernel has in common with one before: where that is."""
+        made: dict[Any, _Asked] = {}
+        common: dict[_Asked, _Asked] = {}
+        for step, (told, numbers, _) in enumerate(forms):
+            keys = self._keys.get(id(told))
+            if keys is None:
+                keys = self._keys[id(told)] = self._mould(told, len(self._places[step]), False, ())[0].alike.keys
+            for at, key in enumerate(keys):
+                first = made.setdefault(_resolved(key, numbers), (step, at))
+                if first != (step, at):
+                    common[step, at] = first
+        return common
+
+    def _taken(
+        self, parts: Sequence[_Part], common: Mapping[_Asked, _Asked], starts: Sequence[int]
+    ) -> list[tuple[int, int, list[int]]]:
+        """See `_Joined.common`."""
+        taken = []
+        number = dict.fromkeys(range(len(parts)), 0)
+        for (step, _), (first, of) in common.items():
+            part, before = parts[step], parts[first]
+            for value in before.mould.alike.made[of]:
+                if isinstance(value, Open):
+                    blocks = [kind for kind, _ in value.slots if kind == BLOCK]
+                    plus = value.plus + starts[first] * len(blocks)
+                    others = [before.numbers[kind] + n for kind, n in value.slots if kind != BLOCK]
+                    taken.append((part.numbers[COMMON] + number[step], plus, others))
+                number[step] += 1
+        return taken
+
+    def _mould(self, told: Told, places: int, is_packed: bool, found: tuple[bool, ...]) -> tuple[Mould, int]:
+        """A mould, and the first number of its numbers, kernels and memory. ``found``: as in `_Common`, whether."""
+        key = id(told), is_packed, found
+        known = self._moulds.get(key)
+        if known is None:
+            made: Mapping[int, tuple[Any, ...]] = {}
+            if any(found):
+                made = self._mould(told, places, False, ())[0].alike.made
+            mould = Mould(told, places, is_packed, [made[at] if there else None for at, there in enumerate(found)])
+            known = self._moulds[key] = mould, self._count
+            self._count += mould.count
+        return known
+
+    def _join(self, told: Sequence[Told], common: Mapping[_Asked, _Asked], to: Filling) -> _Joined:
+        parts: list[_Part] = []
+        moulds: dict[int, tuple[Mould, int]] = {}
+        packed: dict[Any, int] = {}
+        numbers_of_weights: list[int] = []
+        where: list[int] = []
+        end = 0
+        for step, one in enumerate(told):
+            plain = self._plain.get((step, id(one)))
+            if plain is not None:
+                parts.append(plain)
+                moulds.setdefault(id(plain.mould), self._moulds[id(one), False, ()])
+                continue
+            found = tuple([(step, at) in common for at in range(len(self._keys[id(one)]))])
+            found = found if any(found) else ()
+            part = self._part(step, one, False, found, to)
+            there = [key in packed for _, _, key in part.weights]
+            if any(there):
+                if not all(there):
+                    raise TypeError("some weights are packed")
+                part = self._part(step, one, True, found, to)
+            for number, bytes, key in part.weights:
+                if key not in packed:
+                    packed[key] = end
+                    end += -(-bytes // _ALIGNMENT) * _ALIGNMENT
+                numbers_of_weights.append(number)
+                where.append(packed[key])
+            if part.is_plain and not self._keys[id(one)]:
+                self._plain[step, id(one)] = part
+            parts.append(part)
+            moulds.setdefault(id(part.mould), self._moulds[id(one), part.is_packed, found])
+        counts = np.array([part.counts for part in parts], np.int64).T
+        ends = np.cumsum(counts[0])
+        starts = ends - counts[0]
+        words = np.concatenate([part.words for part in parts])
+        open = np.concatenate([part.open for part in parts]).T.copy()
+        open[0] += np.repeat(starts, counts[1])
+        at, of = np.concatenate([part.addresses for part in parts]).T.copy()
+        at += np.repeat(starts, counts[2])
+        names = list(self._bases)
+        _, first = np.unique(of, return_index=True)
+        relocations = {names[number]: at[of == number] for number in of[np.sort(first)].tolist()}
+        commands = np.concatenate([part.commands for part in parts])
+        commands[:, 2] += 8 * np.repeat(starts, counts[3])
+        tables = [commands[commands[:, 0] == when, 1:] for when in range(3)]
+        more = [(part, start) for part, start in zip(parts, starts.tolist(), strict=True) if not part.is_plain]
+        puts = [put for part, _ in more for put in part.puts]
+        byte_starts = (8 * starts).tolist()
+        depends = any(not set(part.packing_open) <= {number for number, *_ in part.weights} for part, _ in more)
+        return _Joined(
+            parts,
+            byte_starts,
+            np.array([part.start for part in parts], np.int64),
+            list(moulds.values()),
+            np.concatenate([np.arange(first, first + mould.count) for mould, first in moulds.values()]),
+            [(how, of, base) for _, how, of, base in puts],
+            np.array([number for number, *_ in puts], np.int64),
+            [(*spare, part.mould.told) for part, _ in more for spare in part.spare],
+            words,
+            open[0],
+            open[1],
+            relocations,
+            tables[0],
+            tables[1],
+            tables[2],
+            np.array([one for part, _ in more for one in part.packed], np.int64).reshape(-1, 2),
+            [(a + start, b + start, count) for part, start in more for a, b, count in part.like],
+            (numbers_of_weights, where, end),
+            self._taken(parts, common, byte_starts),
+            None
+            if depends
+            else (
+                *[(part.start, -1) for part, _ in more if part.mould.packing],
+                *zip(numbers_of_weights, where, strict=True),
+            ),
+        )
+
+    def _part(self, step: int, told: Told, is_packed: bool, found: tuple[bool, ...], to: Filling) -> _Part:
+        """A mould for a kernel of the graph."""
+        places, once = self._places[step], self._once[step]
+        mould, first = self._mould(told, len(places), is_packed, found)
+        part = self._parts.get((step, id(mould)))
+        if part is not None:
+            return part
+        if once is not None and any(how != "passing" for how, _ in mould.memory):
+            raise TypeError("what runs once holds memory")
+        puts_at, counts = self._count, (len(mould.puts), len(mould.weights_of), len(mould.spare), mould.alike.count)
+        self._count += sum(counts) + 1
+        starts = {NUMBER: first, KERNEL: first + len(told.numbers)}
+        starts[MEMORY] = starts[KERNEL] + len(mould.kernels)
+        kinds = PUT, PACKED, SPARE, COMMON, BLOCK
+        starts.update(zip(kinds, accumulate(counts, initial=puts_at), strict=True))
+        bases = {f"p{at}": self._base_of(place) for at, place in enumerate(places)}
+        puts: list[tuple[int, str, tuple[Any, ...], str]] = []
+        of_place: dict[int, int] = {}
+        for number, (how, of) in enumerate(mould.puts, puts_at):
+            if how == "value":
+                puts.append((number, how, of, CONSTANTS))
+                continue
+            at = of[0]
+            if how == "aligned":
+                bases[f"c{number - puts_at}"] = to.aligned(places[at], *of[1:])[0]
+                puts.append((number, how, (places[at], *of[1:]), bases[f"c{number - puts_at}"]))
+            elif not isinstance(places[at], Stored):
+                of_place[at] = number
+                puts.append((number, how, (places[at],), CONSTANTS))
+        words = np.array(mould.words, np.int64)
+        open: list[tuple[int, int]] = []
+        for word, (kind, at) in mould.open:
+            place = places[at] if kind == PLACE else None
+            if isinstance(place, Stored):
+                words[word] += place.offset
+            elif kind == PLACE:
+                if not isinstance(place, Address):
+                    open.append((word, place if type(place) is int else of_place[at]))
+            else:
+                open.append((word, starts[kind] + at))
+
+        def fixed(number: Any) -> int:
+            """What is known where a constant of the file is read."""
+            plus = number.plus if isinstance(number, Open) else number
+            for kind, at in number.slots if isinstance(number, Open) else ():
+                if kind != PLACE or not isinstance(places[at], Stored):
+                    raise TypeError("where weights are depends on sizes")
+                plus += places[at].offset
+            return int(plus)
+
+        def known(key: Any) -> Any:
+            if isinstance(key, Open):
+                values = [
+                    places[at].content for kind, at in key.slots if kind == PLACE and isinstance(places[at], Value)
+                ]
+                return (values[0], key.plus) if values else fixed(key)
+            if isinstance(key, tuple):
+                return type(key), tuple([known(one) for one in key])
+            return bases.get(key, key) if isinstance(key, str) else key
+
+        packed = []
+        for _, _, source, reads in mould.packing:
+            if source is not None and reads and bases.get(source[0], source[0]) == MODEL:
+                packed.append((fixed(source[1]), reads))
+            else:
+                packed.append((0, 0))
+        addresses = sorted((at, bases.get(base, base)) for at, base in mould.bases)
+        numbered = [(at, self._bases.setdefault(base, len(self._bases))) for at, base in addresses]
+        kernel = starts[KERNEL]
+        commands = [(0, kernel + one, block, 0) for one, block, *_ in mould.packing]
+        if once is None:
+            commands += [(2, kernel + one, block, barrier) for one, block, barrier in mould.commands]
+        else:
+            commands += [(1, kernel + one, block, 1) for one, block, _ in mould.commands]
+        like = [
+            (a, b, end - a)
+            for index, (a, end, of) in enumerate(mould.like)
+            for b, last, others in mould.like[index + 1 :]
+            if last - b == end - a and [bases.get(x, x) for x in of] == [bases.get(x, x) for x in others]
+        ]
+        inside = {word for first_word, last, *_ in mould.packing_tables for word in range(first_word, last)}
+        part = self._parts[step, id(mould)] = _Part(
+            mould,
+            is_packed,
+            starts,
+            bases,
+            words,
+            np.array(open, np.int64).reshape(-1, 2),
+            np.array(numbered, np.int64).reshape(-1, 2),
+            np.array(commands, np.int64).reshape(-1, 4),
+            (len(words), len(open), len(numbered), len(commands)),
+            starts[BLOCK],
+            not (puts or packed or mould.weights_of or mould.spare or like or mould.packing_tables),
+            packed,
+            puts,
+            [(starts[PACKED] + at, bytes, known(key)) for at, (bytes, key) in enumerate(mould.weights_of)],
+            [(starts[SPARE] + at, bytes) for at, bytes in enumerate(mould.spare)],
+            like,
+            [number for word, number in open if word in inside and number != starts[BLOCK]],
+        )
+        return part
+
+    def _base_of(self, place: Any) -> str:
+        if type(place) is int:
+            return COMPUTED if place in self._computed else ARENA
+        if isinstance(place, Address):
+            return place.base
+        return MODEL if isinstance(place, Stored) else CONSTANTS
