@@ -309,7 +309,7 @@ FUNCTIONS: dict[str, Function] = {
     "prelu": _of_floats(2, lambda f, x, y: f.select(f.compare("olt", x, 0.0), x * y, x)),
     "round": _of_floats(1, lambda f, x: f.intrinsic("llvm.roundeven", x)),
     "roundaway": _of_floats(1, lambda f, x: f.intrinsic("llvm.round", x)),
-    "rsqrt": _of_floats(1, lambda f, x: 1.0 / f.intrinsic("llvm.sqrt", x)),
+    "rsqrt": _of_floats(1, floats.rsqrt),
     "sin": _of_floats(1, floats.sin),
     "sqrt": Function(1, dict.fromkeys(("float", "double"), lambda f, x: f.intrinsic("llvm.sqrt", x))),
     "tanh": _of_floats(1, floats.tanh),

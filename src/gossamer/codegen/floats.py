@@ -175,38 +175,86 @@ def _odd_rational(f: Function, x: Value, over: Sequence[float], under: Sequence[
     return x * polynomial(f, square, over) / denominator
 
 
+def rsqrt(f: Function, x: Value) -> Value:
+    """1 / sqrt(x) within 1.5 units; infinite at 0, with its sign, NaN below."""
+    one = f.constant(x.type, 1.0)
+    if not f.target.triple.startswith("x86_64"):
+        return one / f.intrinsic("llvm.sqrt", x)
+    # An estimate e times a series of 1 / sqrt(1 - h), where h = 1 - x e² is small.
+    estimate = _estimate_of_rsqrt(f, x)
+    h = f.fma(-(x * estimate), estimate, one)
+    if f.target.vector_bits == 512:
+        y = f.fma(estimate, h * 0.5, estimate)
+        return f.select(f.compare("uno", h, h), estimate, y)  # of 0 and inf it is exact
+    y = f.fma(estimate * h, f.fma(h, f.constant(x.type, 0.375), f.constant(x.type, 0.5)), estimate)
+    # The estimate takes denormals for 0.
+    above = f.wrapping("sub", f.bits(x, "i32"), f.constant(x.type.with_element("i32"), 0x00800000))
+    strange = f.compare("uge", above, 0x7F000000)
+    return _where_any(f, strange, y, lambda y: f.select(strange, one / f.intrinsic("llvm.sqrt", x), y))
+
+
+def _estimate_of_rsqrt(f: Function, x: Value) -> Value:
+    """1 / sqrt(x) to 14 bits with registers of 512 bits, to 12 with smaller ones."""
+    if f.target.vector_bits == 512:
+        return _masked(f, "rsqrt14", x)
+    name = "llvm.x86.avx.rsqrt.ps.256" if x.type.lanes == 8 else "llvm.x86.sse.rsqrt.ps"
+    return _of_registers(f, name, x)
+
+
+def _masked(f: Function, name: str, x: Value, *numbers: int) -> Value:
+    """What an instruction of AVX-512 that takes a mask makes of x and numbers, in all lanes."""
+    lanes = max(x.type.lanes, 4)
+    rest = [
+        *(f"i32 {number}" for number in numbers),
+        f"{vector('float', lanes)} zeroinitializer",
+        f"i{max(lanes, 8)} -1",
+    ]
+    if name.startswith("mask") and lanes == f.lanes:
+        rest.append("i32 4")  # rounded as ever
+    return _of_registers(f, f"llvm.x86.avx512.{name}.ps.{32 * lanes}", x, *rest)
+
+
+def _of_registers(f: Function, name: str, x: Value, *more: str) -> Value:
+    """What an intrinsic of a whole register, if only of four lanes, makes of x and more operands."""
+    lanes = x.type.lanes
+    wide = x if lanes >= 4 else f.widened(x, 4)
+    types = ", ".join([str(wide.type), *(operand.rpartition(" ")[0] for operand in more)])
+    f.module.declare(f"declare {wide.type} @{name}({types})")
+    found = f.emit(wide.type, f"call {wide.type} @{name}({', '.join([str(wide), *more])})")
+    return found if wide is x else f.narrowed(found, lanes)
+
+
 def log(f: Function, x: Value) -> Value:
     """The natural logarithm within 1 unit; -inf at 0, NaN below."""
-    above = f.wrapping("sub", f.bits(x, "i32"), f.constant(x.type.with_element("i32"), 0x00800000))
-    strange = f.compare("uge", above, 0x7F000000)  # all but positive normal numbers
-
-    def of_strange(_: Value) -> Value:
-        denormal = f.compare("olt", x, 2.0**-126)
-        y = _log_of_normal(f, f.select(denormal, x * 2.0**24, x), lambda e: f.select(denormal, e - 24.0, e))
-        y = f.select(f.compare("oeq", x, 0.0), f.constant(x.type, float("-inf")), y)
-        y = f.select(f.compare("ult", x, 0.0), f.constant(x.type, float("nan")), y)
-        return f.select(f.compare("oeq", x, float("inf")), x, y)
-
-    return _where_any(f, strange, _log_of_normal(f, x), of_strange)
-
-
-def _log_of_normal(f: Function, x: Value, exponent_of: Callable[[Value], Value] = lambda e: e) -> Value:
+    type, integers = x.type, x.type.with_element("i32")
+    strange = f.compare("uge", f.wrapping("sub", f.bits(x, "i32"), 0x00800000), 0x7F000000)
+    with f.loop(0, f.emit(I64, f"zext {f.any(strange)} to i64"), carry=[x, f.constant(type, 0.0)]) as once:
+        once.hand_on(_normal(f, x))
+    x, more = once.results
     # Cephes: x = 2^e m with sqrt(1/2) <= m < sqrt(2); log m is a polynomial in m - 1.
-    type = x.type
-    integers = type.with_element("i32")
     bits = f.bits(x, "i32")
     shifted = bits - f.constant(integers, 0x3F3504F3)
     exponent = f.emit(integers, f"ashr {shifted}, {f.constant(integers, 23).text}")
-    e = exponent_of(f.emit(type, f"sitofp {exponent} to {type}"))
+    e = f.emit(type, f"sitofp {exponent} to {type}") + more
     m = f.bits(bits - (exponent << 23), "float") - 1.0
     p = polynomial(f, m, (
         7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
-        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1, -0.5,
     ))  # fmt: skip
-    square = m * m
-    y = f.fma(e, f.constant(type, -2.12194440e-4), p * m * square)
-    y = f.fma(square, f.constant(type, -0.5), y)
-    return f.fma(e, f.constant(type, 0.693359375), m + y)
+    return f.fma(e, f.constant(type, math.log(2)), f.fma(m * m, p, m))
+
+
+def _normal(f: Function, x: Value) -> list[Value]:
+    """y and e of |x| = 2^e y, y having a normal exponent. Where that is not so, e is log x: NaN below 0."""
+    if f.target.vector_bits == 512:
+        y, e = _masked(f, "mask.getmant", x, 0b0100), _masked(f, "mask.getexp", x)  # 1 <= y < 2
+    else:
+        denormal = f.compare("olt", x, 2.0**-126)
+        y = f.select(denormal, x * 2.0**24, x)
+        e = f.select(denormal, f.constant(x.type, -24.0), f.constant(x.type, 0.0))
+        e = f.select(f.compare("oeq", x, 0.0), f.constant(x.type, float("-inf")), e)
+        e = f.select(f.compare("ueq", x, float("inf")), x, e)
+    return [y, f.select(f.compare("olt", x, 0.0), f.constant(x.type, float("nan")), e)]
 
 
 def sin(f: Function, x: Value) -> Value:
@@ -286,15 +334,7 @@ def power(f: Function, x: Value, y: Value) -> Value:
     size = widened(f, f.intrinsic("llvm.fabs", x))
     wide = size.type
     long = wide.with_element("i64")
-    bits = f.bits(size, "i64")
-    shifted = f.wrapping("sub", bits, f.constant(long, 0x3FE6A09E667F3BCD))  # sqrt(1/2)
-    exponent = f.emit(long, f"ashr {shifted}, {f.constant(long, 52).text}")
-    m = f.bits(f.wrapping("sub", bits, f.emit(long, f"shl {exponent}, {f.constant(long, 52).text}")), "double")
-    # log m = 2 artanh s.
-    s = (m - 1.0) / (m + 1.0)
-    series = polynomial(f, s * s, [2 / (2 * k + 1) / math.log(2) for k in range(8, -1, -1)])
-    e = f.emit(wide, f"sitofp {exponent} to {wide}")
-    logarithm = f.fma(series, s, e)
+    logarithm = _log2_of_double(f, size)
     for number in (0.0, float("inf")):
         limit = f.constant(wide, -float("inf") if number == 0.0 else number)
         logarithm = f.select(f.compare("oeq", size, number), limit, logarithm)
@@ -321,6 +361,26 @@ def power(f: Function, x: Value, y: Value) -> Value:
     result = f.select(infinite & f.compare("oeq", x, -1.0), one, result)
     result = f.select(f.compare("uno", x, y), x + y, result)
     return f.select(f.compare("oeq", x, 1.0) | f.compare("oeq", y, 0.0), one, result)
+
+
+def log_rounded_once(f: Function, x: Value) -> Value:
+    """The natural logarithm of a positive normal number, from double precision."""
+    return narrowed(f, _log2_of_double(f, widened(f, x)) * math.log(2))
+
+
+def _log2_of_double(f: Function, x: Value) -> Value:
+    """Of positive normal numbers, within some units."""
+    wide = x.type
+    long = wide.with_element("i64")
+    bits = f.bits(x, "i64")
+    shifted = f.wrapping("sub", bits, f.constant(long, 0x3FE6A09E667F3BCD))  # sqrt(1/2)
+    exponent = f.emit(long, f"ashr {shifted}, {f.constant(long, 52).text}")
+    m = f.bits(f.wrapping("sub", bits, f.emit(long, f"shl {exponent}, {f.constant(long, 52).text}")), "double")
+    # log m = 2 artanh s.
+    s = (m - 1.0) / (m + 1.0)
+    series = polynomial(f, s * s, [2 / (2 * k + 1) / math.log(2) for k in range(8, -1, -1)])
+    e = f.emit(wide, f"sitofp {exponent} to {wide}")
+    return f.fma(series, s, e)
 
 
 def floor_divide(f: Function, x: Value, y: Value) -> Value:

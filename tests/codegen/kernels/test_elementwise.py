@@ -180,6 +180,38 @@ def test_ends_of_the_range(target: Target) -> None:
 
 
 @on_every_target
+@pytest.mark.parametrize(("name", "units"), [("log", 1.0), ("rsqrt", 1.5)])
+def test_units_over_all_exponents(target: Target, name: str, units: float) -> None:
+    bits = np.random.default_rng(0).integers(0, 0x7F800000, 2**14, np.uint32)
+    near = np.concatenate([np.arange(middle - 500, middle + 500) for middle in (0x3F800000, 0x3F3504F3, 0x3FB504F3)])
+    x = guarded(np.concatenate([bits, near.astype(np.uint32), np.arange(500, dtype=np.uint32)]).view(np.float32))
+    y = filled((1, 1, len(x)))
+    compute(Map(target.name, (name, 0)), y, [x[None, None]])
+    with np.errstate(divide="ignore"):
+        want = WANTED[name](x.astype(np.float64))
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(y[0, 0][~finite], want[~finite])
+    error = np.abs(y[0, 0][finite] - want[finite]) / np.spacing(np.abs(want[finite]).astype(np.float32))
+    assert error.max() < units
+
+
+@on_every_target
+@pytest.mark.parametrize("name", ["log", "rsqrt"])
+def test_strange_numbers_change_nothing_beside_them(target: Target, name: str) -> None:
+    strange = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, -1.0, -1e-40, 1e-45, 1e-40, 1.1754942e-38]
+    spec = Map(target.name, (name, 0))
+    x = np.array([strange] * 3, np.float32)
+    alone, together = filled((33, 1, 1)), filled((1, 1, 66))
+    compute(spec, alone, [guarded(x.reshape(33, 1, 1))])
+    compute(spec, together, [guarded(np.stack([x.ravel(), np.full(33, 2.5, np.float32)], 1).reshape(1, 1, 66))])
+    with np.errstate(all="ignore"):
+        want = WANTED[name](x.ravel())
+    np.testing.assert_allclose(alone.ravel(), want, rtol=2.5e-7)
+    np.testing.assert_array_equal(together[0, 0, ::2], alone.ravel())
+    assert len(set(together[0, 0, 1::2])) == 1
+
+
+@on_every_target
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_operands(target: Target, name: str, threads: int) -> None:

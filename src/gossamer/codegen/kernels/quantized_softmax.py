@@ -168,7 +168,7 @@ class _Rows:
         f, type = self._f, self._type
         ratio = self._input_scale / self._scale
         number = f.to_float(self._wide(peak))
-        least = (self._input_scale * number + floats.log(f, total)) / self._scale
+        least = (self._input_scale * number + floats.log_rounded_once(f, total)) / self._scale
 
         def levels(at: Value, parts: list[Part], _: list[Value]) -> None:
             (part,) = parts
