@@ -336,6 +336,11 @@ class Program:
         """What it holds: its commands and arguments, its own memories and those that it was given."""
         return [self._blocks, *self.memory.values()]
 
+    @property
+    def arguments(self) -> memoryview:
+        """Its argument blocks: what they hold decides which sizes it is fitted to, and what it is bound to."""
+        return self._word[: self.plan.words.size]
+
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
         with self._lock:

@@ -7,7 +7,7 @@ Where a node itself writes what decides the shapes behind it, a program ends, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +25,10 @@ from gossamer.delegates.delegate import (
     SupposedNodes,
 )
 from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
-from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused
+from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused, TurnByTurn
 from gossamer.delegates.jit.lowering import ELEMENTS, lower
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.errors import CompileError, InvokeError
+from gossamer.errors import CompileError, DelegateError, InvokeError
 from gossamer.log import logger
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.program import IndexFault, Program
@@ -37,6 +37,7 @@ from gossamer.schema.enums import TensorType
 if TYPE_CHECKING:
     from gossamer.delegates.jit.sizing import Shared, Sizing
     from gossamer.delegates.jit.template import Fit
+    from gossamer.delegates.jit.turns import Turns
 
 Array = NDArray[Any]
 
@@ -151,9 +152,13 @@ class Step:
         self.places: list[Array | None] = []
         self.variables = Variables()
         self.counted: list[Counted] = []
+        self.turns: Turns | None = None
 
     def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:
         """Run the nodes; whether nothing has moved since the last time."""
+        if self.turns is not None:
+            _run_turns(ctx, self.nodes[0], self.turns)
+            return False
         if self.program is None:
             for node in self.nodes:
                 ctx.run(node)
@@ -212,6 +217,7 @@ class LateKernel(DelegateKernel):
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
         self._made = self._in_vain = self._used = 0
+        self._turns: dict[int, Turns | None] = {}
         self.steps: list[Step] = []
         self.failure: str | None = None
 
@@ -292,12 +298,11 @@ class LateKernel(DelegateKernel):
         if step is not None:
             look.steps[look.key(ctx)] = step
             return step
-        self._made += 1
         supposed = ctx.suppose(first)
         lowered = Lowered(states=self._states, counts={})
         stop, asked = first, set[int]()
         for node in supposed.nodes:
-            if not _add(node, supposed, lowered):
+            if node.node_index in self._turns or not self._add(ctx, node, supposed, lowered):
                 break
             stop, asked = stop + 1, set(supposed.asked)
             if lowered.counts:
@@ -307,7 +312,11 @@ class LateKernel(DelegateKernel):
             stop = first + (stop - first) // 2  # fewer, where kernels are missing: the next step begins there
         if step is None:
             step = Step(self._nodes[first : first + 1], first + 1, self._after(look, first + 1))
-        elif not asked <= {tensor.index for tensor in look.asked}:
+            step.turns = self._turns.get(self._nodes[first].node_index)
+            self._made += step.turns is None
+        else:
+            self._made += 1
+        if step.program is not None and not asked <= {tensor.index for tensor in look.asked}:
             look.asked = [self._tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
             look.steps.clear()
         look.steps[look.key(ctx)] = step
@@ -319,6 +328,27 @@ class LateKernel(DelegateKernel):
             look.sizing = Sizing(self._jit, nodes, self._read(first, step.stop), look.asked, outputs)
             look.sizing.fitting(ctx, self._arena)
         return step
+
+    def _add(self, ctx: PartitionInvokeContext, node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
+        """See `_add`; a loop of which each turn has its shapes will be run turn by turn."""
+        try:
+            return _add(node, supposed, lowered)
+        except TurnByTurn as loop:
+            from gossamer.delegates.jit.turns import Turns
+
+            try:
+                self._turns[node.node_index] = Turns(ctx, self._jit, loop)
+            except (InvokeError, DelegateError):
+                self._turns[node.node_index] = None
+            return False
+
+    def path(self) -> Iterator[tuple[Look, Step]]:
+        """The steps of the last run, each behind what has decided it; none where the reference kernels have run."""
+        look = self._first
+        for step in self.steps if self.failure is None else ():
+            if look is not None:
+                yield look, step
+                look = step.after
 
     def _after(self, look: Look, stop: int) -> Look:
         return look.after.get(stop) or look.after.setdefault(stop, self._look(stop))
@@ -448,12 +478,17 @@ def _entered(enter: Callable[[], object], again: Callable[[], bool]) -> Callable
 
 
 def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
-    """Lower a node, if its shapes are known then: by those of its inputs, or else by what small ones hold."""
+    """Lower a node, if its shapes are known then: by those of its inputs, or else by what small ones hold. Raises
+    `TurnByTurn` where this is all that can be done."""
+    loop: TurnByTurn | None = None
     for offer in (False, True):
         if not supposed.prepare(node, offer=offer) and not node.op.tells_shapes:
             continue
         try:
             lower(node, lowered)
+        except TurnByTurn as reason:
+            loop = reason
+            continue
         except Refused:
             continue
         except Exception:
@@ -462,4 +497,19 @@ def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
             continue
         if not any(tensor.is_dynamic for tensor in node.outputs):
             return True
+    if loop is not None:
+        raise loop
     return False
+
+
+def _run_turns(ctx: PartitionInvokeContext, node: NodeInfo, turns: Turns) -> None:
+    values = turns.run(ctx, [ctx.value(tensor) for tensor in node.inputs if tensor is not None])
+    for tensor, value in zip(node.outputs, values, strict=True):
+        if tensor.index < 0:
+            continue
+        shape = tensor.shape if value.size == 1 and tensor.shape in ((), (1,)) else value.shape
+        ctx.resize(tensor, shape)
+        if tensor in ctx.outputs:
+            ctx.memory(tensor)[:] = value.reshape(-1).view(np.uint8)
+        else:
+            ctx.set_value(tensor, value.reshape(shape))
