@@ -13,7 +13,7 @@ from gossamer.affine import Affine, Element
 from gossamer.codegen.graph import Kernel, KernelGraph, same, seen
 from gossamer.delegates.delegate import CalleeInfo, NodeInfo
 from gossamer.delegates.jit import batching, twins
-from gossamer.delegates.jit.lowered import Lower, Lowered, Refused, TurnByTurn
+from gossamer.delegates.jit.lowered import Lower, Lowered, Refused
 from gossamer.delegates.jit.numbers import conditions_of, constant_of, numbers_of, truth_of
 from gossamer.errors import PrepareError
 from gossamer.views import Buffer, Shape, View
@@ -52,16 +52,14 @@ def branch(
 def loop(
     node: NodeInfo, condition: int, body: int, operands: Sequence[View], lowered: Lowered, lower: Lower, origin: str
 ) -> Sequence[View]:
-    """See `Lowering.loop`. Raises `TurnByTurn`."""
+    """See `Lowering.loop`. Raises `Refused`."""
     try:
         return _repeated(node, condition, body, operands, lowered, lower, origin)
-    except Refused as reason:
+    except _Unfit as reason:
         try:
-            if isinstance(reason, _Unfit):
-                return _unrolled(node, condition, body, operands, lowered, lower)
+            return _unrolled(node, condition, body, operands, lowered, lower)
         except Refused:
-            pass
-        raise TurnByTurn(str(reason), condition, body) from None
+            raise Refused(str(reason)) from None
 
 
 class _Unfit(Refused):

@@ -34,15 +34,6 @@ class Refused(Exception):
     """A node that is left to its reference kernel, and why."""
 
 
-class TurnByTurn(Refused):
-    """A loop whose turns have to be run one after the other: ``condition`` and ``body`` are its subgraphs."""
-
-    def __init__(self, reason: str, condition: int, body: int) -> None:
-        super().__init__(reason)
-        self.condition = condition
-        self.body = body
-
-
 class Calls:
     """How many nodes may still be lowered because others call their subgraphs. Each call is a copy, so a small file can
     ask for more than there is time and memory for. ``most``: in all."""
