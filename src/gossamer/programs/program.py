@@ -328,7 +328,7 @@ class Program:
         for base, place in self.memory.items():
             self._bind(base, place)
         self._fault = self.memory[FAULT].view().cast("q") if FAULT in self.memory else None
-        self._is_faulty = False
+        self.is_faulty = False
         """Whether what `again` gave has met a fault."""
 
     @property
@@ -392,8 +392,8 @@ class Program:
         use. Raises `IndexFault`, without a run if what `again` gave has met one.
         """
         with self._lock:
-            if self._is_faulty or not self._loops:
-                self._is_faulty = False
+            if self.is_faulty or not self._loops:
+                self.is_faulty = False
                 self._check_indices()
             self._bind_all(places)
             self._prepare(self._throttle(num_threads).most, self._unbound)
@@ -445,8 +445,8 @@ class Program:
 
         def checked() -> bool:
             enter()
-            self._is_faulty = fault is not None and fault[0] != 0
-            return self._is_faulty
+            self.is_faulty = fault is not None and fault[0] != 0
+            return self.is_faulty
 
         return checked
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import DelegateKernel, NodeInfo, PartitionInvokeContext
-from gossamer.delegates.jit.delegate import Variables
+from gossamer.delegates.jit.delegate import States, Variables
 from gossamer.errors import InvokeError
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.program import IndexFault, Program
@@ -126,9 +126,11 @@ class Step:
             for node in self.nodes:
                 ctx.run(node)
             return False
+        states = States(self.program, zip([one[0] for one in self.boundaries], self.places, strict=True))
         try:
             self.program.run(num_threads, poll=ctx.poll)
         except IndexFault:  # which the reference kernels explain
+            states.restore()
             self.variables.restore(ctx.resources)
             for node in self.nodes:
                 ctx.run(node)
