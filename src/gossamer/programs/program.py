@@ -320,6 +320,9 @@ class Program:
             for base, at in plan.relocations.items()
             if len(at) <= _FEW
         }
+        self._open: list[tuple[str, int]] | None = None
+        """Which of the words that `write` is given are addresses, each with its base."""
+        self._written: tuple[Sequence[int], Sequence[int]] = (), ()
         self._unbound = set(plan.bases)
         self._bind(BLOCKS, self._blocks.address)
         for base, size in plan.sizes.items():
@@ -347,11 +350,26 @@ class Program:
             self._bind(base, place)
 
     def write(self, at: Sequence[int], words: Sequence[int]) -> None:
-        """Have other words at some places of the argument blocks, none of which is an address."""
+        """Have other words at some places of the argument blocks, the same ones each time; of addresses, other
+        offsets."""
         with self._lock:
+            if self._open is None:
+                bases = {place: base for base, all in self.plan.relocations.items() for place in all.tolist()}
+                self._open = [(bases[place], number) for number, place in enumerate(at) if place in bases]
             all_words = self._word
             for place, word in zip(at, words):  # noqa: B905 (often, and as many)
                 all_words[place] = word
+            self._written = at, words
+            for base in {base for base, _ in self._open}:
+                if base in self._places:
+                    self._move(base, self._places[base])
+
+    def _move(self, base: str, place: int) -> None:
+        """Add where a base lies to the offsets that have been written last."""
+        at, words = self._written
+        for of, number in self._open or ():
+            if of == base:
+                self._word[at[number]] = words[number] + place
 
     def pack(self, num_threads: int = 1, *, release: bool = False) -> None:
         """Do what is done once, before the first run, perhaps before inputs and outputs are bound; with no more threads
@@ -527,6 +545,7 @@ class Program:
         elif base in self.plan.relocations:
             at_all = self.plan.relocations[base]
             self._words[at_all] = self.plan.words[at_all] + place
+        self._move(base, place)
         self._places[base] = place
         self._unbound.discard(base)
 

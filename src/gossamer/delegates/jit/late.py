@@ -94,7 +94,7 @@ class LateKernel(SteppedKernel):
         self._tensors: dict[int, TensorInfo] = {}
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
-        self._made = self._in_vain = 0
+        self._made = self._in_vain = self._used = 0
         self.turns: dict[int, Turns | None] = {}
         self.steps: list[Step] = []
         self.failure: str | None = None
@@ -156,7 +156,7 @@ class LateKernel(SteppedKernel):
         if made < self._made:
             self._judge(ctx)
         else:
-            self.uses += 1
+            self._used += 1
             # The first result does not wait for what makes later ones faster.
             self.again = self._again(ctx) if stays else None
 
@@ -164,7 +164,7 @@ class LateKernel(SteppedKernel):
         self._in_vain += 1
         if kept_bytes(self._programs) > MOST_KEPT:
             self._forget(ctx)
-        if self._in_vain > MOST_IN_VAIN and self.uses < self._in_vain // 4:
+        if not self.is_patient and self._in_vain > MOST_IN_VAIN and self._used < self._in_vain // 4:
             self.failure = f"what {self._in_vain} runs made for their shapes and values was hardly ever used again"
             logger.info("jit: nodes %s run one by one: %s", ctx.node_numbers, self.failure)
 

@@ -150,9 +150,9 @@ def _place(ctx: PartitionInvokeContext, tensor: TensorInfo, is_written: bool) ->
 
 
 class SteppedKernel(DelegateKernel):
-    """What runs a partition step by step. ``uses`` counts the runs that have made no step."""
+    """What runs a partition step by step. ``is_patient``: it goes on making steps, though hardly any is used again."""
 
-    uses: int = 0
+    is_patient: bool = False
 
     @abstractmethod
     def path(self) -> Iterator[tuple[Look, Step]]:

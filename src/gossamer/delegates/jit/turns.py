@@ -66,6 +66,8 @@ class Turns:
         alone cannot have, and `DelegateError`."""
         self._condition = ctx.routine(loop.cond_subgraph_index, delegate)
         self._body = ctx.routine(loop.body_subgraph_index, delegate)
+        for routine in (self._condition, self._body):
+            _kernel(routine).is_patient = True  # what has been used again has not been looked up
         self._num_threads = num_threads
         self._stages: dict[Places, Stage] = {}
         self._begun: set[Places] = set()
@@ -132,8 +134,6 @@ class Turns:
             for program, kept in self._last.items():
                 program.arguments[:] = kept
             self._is_astray = False
-            for routine in (self._condition, self._body):
-                _kernel(routine).uses += 1
 
     def _made(self, routine: CalledPartition, begun: Stage, values: Sequence[Array]) -> Stage:
         """Have a routine run by its kernel, and what runs it again put behind a stage; the last one of it."""
