@@ -41,6 +41,8 @@ class Routine(RunningPartition, CalledPartition):
             raise InvokeError(f"subgraph {subgraph.index} is no routine")
         if any(one.is_variable or one.has_objects or is_packed(one.type) for one in tensors):
             raise InvokeError(f"subgraph {subgraph.index} has tensors that are no plain numbers")
+        if any(node.op.reset_function is not None for node in nodes):
+            raise InvokeError(f"subgraph {subgraph.index} has operators that begin anew with every call")
         if any(subgraph.tensors[index].is_stored for index in self._taken):
             raise InvokeError(f"subgraph {subgraph.index} has an input that is a constant")
         inputs, outputs = sorted(read - written), sorted(written.intersection(self._given))
@@ -54,8 +56,8 @@ class Routine(RunningPartition, CalledPartition):
             self.tensors[index].allocation_type = AllocationType.DYNAMIC
         self.nodes = tuple([NodeView(self, node) for node in self.members])
         self.inputs = tuple([self.tensors[index] for index in inputs])
+        self._shapes: list[Shape] | None = None
         self.start()
-        self.kernel.prepare(self)
 
     def call(self, values: Sequence[Array]) -> list[Array]:
         """See `CalledPartition.call`."""
@@ -67,6 +69,11 @@ class Routine(RunningPartition, CalledPartition):
             else np.ascontiguousarray(value)
             for index, value in zip(self._taken, values, strict=True)
         ]
+        shapes = [value.shape for value in self._values]
+        if shapes != self._shapes:  # then TFLite prepares all nodes anew, and what they keep begins anew
+            self._shapes = shapes
+            self._to_prepare.update(self._members)
+            self.kernel.prepare(self)
         for index, value in zip(self._taken, self._values, strict=True):
             self.tensors[index].resize(value.shape)
             self.tensors[index].assign(value)

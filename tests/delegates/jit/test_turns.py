@@ -18,6 +18,7 @@ from gossamer.schema import (
     ConcatenationOptions,
     GatherOptions,
     IfOptions,
+    RandomOptions,
     ReducerOptions,
     StridedSliceOptions,
     WhileOptions,
@@ -135,6 +136,21 @@ def test_an_element_whose_index_has_been_counted() -> None:
 
     model = counted([((2,), FLOAT), ((5,), FLOAT)], body)
     check_all(model, [{0: floats(2), 1: floats(5) * n, 2: np.int32(n)} for n in (5, 2, 4)])
+
+
+def test_random_numbers_begin_anew_where_shapes_change() -> None:
+    """As in TFLite, which prepares a body anew then."""
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        row = op(make, "RANDOM_UNIFORM", [number(make, [1, 3], INT)], ((1, 3), FLOAT), RandomOptions(seed=5, seed2=7))
+        return [op(make, "CONCATENATION", [v[0], row], LIST, ConcatenationOptions())]
+
+    model = counted([LIST], body)
+    interpreter, wanted = prepared(model), reference(model)
+    wanted.allocate_tensors()
+    for n in (3, 1, 3, 1, 1, 2):
+        inputs = {0: floats(2, 3), 1: np.int32(n)}
+        np.testing.assert_array_equal(outputs(interpreter, inputs)[0], outputs(wanted, inputs)[0])
 
 
 def halving() -> bytes:

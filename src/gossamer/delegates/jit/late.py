@@ -281,6 +281,7 @@ class LateKernel(SteppedKernel):
         for boundary in boundaries:
             if boundary.state is not None:
                 program.bind(boundary.base, boundary.state.ctypes.data)
+                step.keeps = True
         return step
 
     def _bound(

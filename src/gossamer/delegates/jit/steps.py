@@ -82,7 +82,8 @@ class Step:
 
     ``shapes``: what the tensors get that it writes, ``written`` their indices. ``values``: those of them that are
     known. ``places``: what the program is bound to, for each boundary. ``shared``: a program that is one for several
-    steps, and what makes it that of this one. ``alone``: what runs the single node, if not its reference kernel.
+    steps, and what makes it that of this one. ``keeps``: whether operators in it keep something.
+    ``alone``: what runs the single node, if not its reference kernel.
     """
 
     def __init__(self, nodes: Sequence[NodeInfo], stop: int, after: Look) -> None:
@@ -98,6 +99,7 @@ class Step:
         self.variables = Variables()
         self.counted: list[Counted] = []
         self.written: set[int] = set()
+        self.keeps = False
         self.alone: Callable[[PartitionInvokeContext], None] | None = None
 
     def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:

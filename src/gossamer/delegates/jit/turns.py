@@ -170,7 +170,7 @@ class Turns:
         words = program.arguments
         kept = self._last[program] = memoryview(words.tobytes()).cast("q")
         enter = program.again(self._num_threads)
-        if enter is None or step.variables or step.counted:
+        if enter is None or step.variables or step.counted or step.keeps:
             return None
         self.kept_bytes += kept.nbytes
         self.made += 1
