@@ -272,6 +272,24 @@ class PartitionInvokeContext(Partition):
     def set_stale(self, tensor: TensorInfo) -> None:
         """Say that the value of an output is in the buffer behind its handle: it is copied when it is read."""
 
+    def routine(self, subgraph: int, delegate: Delegate) -> CalledPartition:
+        """Another subgraph, with a kernel that the delegate makes for all of its nodes. Raises `InvokeError` where it
+        has what a partition alone cannot have, and `DelegateError`."""
+        raise InvokeError(f"subgraph {subgraph} is not to be called")
+
+
+class CalledPartition(PartitionPrepareContext, PartitionInvokeContext):
+    """All nodes of a subgraph, for a kernel that calls it. ``kernel``: what runs them."""
+
+    @property
+    @abstractmethod
+    def kernel(self) -> DelegateKernel: ...
+
+    @abstractmethod
+    def call(self, values: Sequence[Array]) -> list[Array]:
+        """Run them on these inputs, which stay where they are; the outputs, valid until a call that is not given them.
+        Raises `InvokeError`."""
+
 
 class DelegateKernel(ABC):
     """What runs a partition. An exception of `init` or `prepare` takes all delegates off the graph; one of `invoke`

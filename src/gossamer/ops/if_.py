@@ -28,6 +28,7 @@ op = OpDef(
     versions=versions("1.15.0"),
     types={"condition": (TensorType.BOOL,)},
     options=IfOptions,
+    tells_shapes=True,
     side_effects=True,
 )
 
@@ -60,5 +61,12 @@ def lower(graph: Lowering) -> None:
     options: IfOptions = graph.options
     operands = [graph.value(position) for position in range(1, len(graph.inputs))]
     subgraphs = (options.then_subgraph_index, options.else_subgraph_index)
-    for position, value in enumerate(graph.branch([graph.value(0)], subgraphs, operands)):
+    if any(output.is_dynamic for output in graph.outputs):
+        condition = graph.constant(0)
+        if condition is None:
+            graph.refuse("its branches differ in shapes, and which one runs is only known when the model runs")
+        results = graph.call(subgraphs[0 if condition.reshape(-1)[0] else 1], operands)
+    else:
+        results = graph.branch([graph.value(0)], subgraphs, operands)
+    for position, value in enumerate(results):
         graph.result(value, position)

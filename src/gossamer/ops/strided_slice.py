@@ -21,7 +21,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from gossamer.affine import Affine
+from gossamer.ops._gather import slices
 from gossamer.ops._layout import (
     WHOLE_BYTE_TYPES,
     checked_shape,
@@ -134,7 +137,8 @@ def lower(graph: Lowering) -> None:
 
 
 def _lower_open(graph: Lowering) -> None:
-    """A box of which begins and ends are computed, and neither count from the end nor are clamped."""
+    """A box of which begins and ends are computed, and neither count from the end nor are clamped, but for those of
+    dimensions of which an element is left."""
     begins, ends, strides = graph.numbers(1), graph.numbers(2), graph.known(3)
     options, axes = graph.options, _axes(graph)
     x = graph.reshape(graph.value(0), [axis.size for axis in axes])
@@ -146,6 +150,9 @@ def _lower_open(graph: Lowering) -> None:
             graph.refuse("begin or end, with a stride, is only known when the model runs")
         begin = Affine(0) if options.begin_mask >> axis.entry & 1 else begins[axis.entry]
         shrinks = _shrinks(graph, axis)
+        if shrinks and not begin.is_constant and not graph.is_at_most(0, begin):
+            x, last[number] = _element_of(graph, x, number, axis), Affine(1)
+            continue
         first[number] = begin = _inside(graph, begin, axis.size, is_checked=shrinks)
         if shrinks:
             last[number] = begin + 1
@@ -163,6 +170,14 @@ def _lower_open(graph: Lowering) -> None:
         graph.result(graph.reshape(box, [box.shape[number] for number in kept]))
     elif len(kept) < len(axes):
         graph.refuse("a dimension goes, and the size of another is only known when the model runs")
+
+
+def _element_of(graph: Lowering, x: View, number: int, axis: _Axis) -> View:
+    """x with one element left of a dimension, that at a begin which counts from the end if it is less than 0."""
+    size = graph.worked_out((1,), TensorType.INT32, np.full, 1, axis.size, np.int32)
+    zero = graph.array(np.zeros(1, np.int32))
+    index = ("max", ("select", ("less", 0, 2), ("add", 0, 1), 0), 2)
+    return slices(graph, x, graph.map(index, graph.element(1, axis.entry), size, zero), number)
 
 
 def _inside(graph: Lowering, number: Affine, size: int, *, is_checked: bool = False) -> Affine:

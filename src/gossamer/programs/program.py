@@ -346,6 +346,9 @@ class Program:
             for base, at in plan.relocations.items()
             if len(at) <= _FEW
         }
+        self._open: list[tuple[str, int]] | None = None
+        """Which of the words that `write` is given are addresses, each with its base."""
+        self._written: tuple[Sequence[int], Sequence[int]] = (), ()
         self._unbound = set(plan.bases)
         self._bind(BLOCKS, self._blocks.address)
         for base, size in plan.sizes.items():
@@ -354,7 +357,7 @@ class Program:
         for base, place in self.memory.items():
             self._bind(base, place)
         self._fault = self.memory[FAULT].view().cast("q") if FAULT in self.memory else None
-        self._is_faulty = False
+        self.is_faulty = False
         """Whether what `again` gave has met a fault."""
 
     @property
@@ -362,17 +365,37 @@ class Program:
         """What it holds: its commands and arguments, its own memories and those that it was given."""
         return [self._blocks, *self.memory.values()]
 
+    @property
+    def arguments(self) -> memoryview:
+        """Its argument blocks: what they hold decides which sizes it is fitted to, and what it is bound to."""
+        return self._word[: self.plan.words.size]
+
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
         with self._lock:
             self._bind(base, place)
 
     def write(self, at: Sequence[int], words: Sequence[int]) -> None:
-        """Have other words at some places of the argument blocks, none of which is an address."""
+        """Have other words at some places of the argument blocks, the same ones each time; of addresses, other
+        offsets."""
         with self._lock:
+            if self._open is None:
+                bases = {place: base for base, all in self.plan.relocations.items() for place in all.tolist()}
+                self._open = [(bases[place], number) for number, place in enumerate(at) if place in bases]
             all_words = self._word
             for place, word in zip(at, words):  # noqa: B905 (often, and as many)
                 all_words[place] = word
+            self._written = at, words
+            for base in {base for base, _ in self._open}:
+                if base in self._places:
+                    self._move(base, self._places[base])
+
+    def _move(self, base: str, place: int) -> None:
+        """Add where a base lies to the offsets that have been written last."""
+        at, words = self._written
+        for of, number in self._open or ():
+            if of == base:
+                self._word[at[number]] = words[number] + place
 
     def pack(self, num_threads: int = 1, *, release: bool = False) -> None:
         """Do what is done once, before the first run, perhaps before inputs and outputs are bound; with no more threads
@@ -413,8 +436,8 @@ class Program:
         use. Raises `IndexFault`, without a run if what `again` gave has met one.
         """
         with self._lock:
-            if self._is_faulty or not self._loops:
-                self._is_faulty = False
+            if self.is_faulty or not self._loops:
+                self.is_faulty = False
                 self._check_indices()
             self._bind_all(places)
             self._prepare(self._throttle(num_threads).most, self._unbound)
@@ -466,8 +489,8 @@ class Program:
 
         def checked() -> bool:
             enter()
-            self._is_faulty = fault is not None and fault[0] != 0
-            return self._is_faulty
+            self.is_faulty = fault is not None and fault[0] != 0
+            return self.is_faulty
 
         return checked
 
@@ -548,6 +571,7 @@ class Program:
         elif base in self.plan.relocations:
             at_all = self.plan.relocations[base]
             self._words[at_all] = self.plan.words[at_all] + place
+        self._move(base, place)
         self._places[base] = place
         self._unbound.discard(base)
 

@@ -13,7 +13,7 @@ from threading import get_ident
 from typing import Any, Protocol
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo, ResizedNodes, SupposedNodes
+from gossamer.delegates.delegate import CalledPartition, CalleeInfo, Delegate, ResizedNodes, SupposedNodes
 from gossamer.errors import PrepareError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
@@ -291,6 +291,10 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
+
+    @abstractmethod
+    def routine(self, index: int, delegate: Delegate) -> CalledPartition:
+        """Another subgraph as one partition of a delegate that calls it: see `PartitionInvokeContext.routine`."""
 
     @abstractmethod
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> SupposedNodes:

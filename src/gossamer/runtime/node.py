@@ -264,7 +264,9 @@ class NodeView(_NodeContext, NodeInfo):
         tensor = self.tensors_in[position]
         if tensor is not None and tensor.later is not None:
             return tensor.later
-        return None if tensor is None or tensor.is_supposed else self.constant(position)
+        if tensor is None or tensor.is_supposed or not tensor.is_constant:
+            return None  # without a word that it is missed: it is read where it lies
+        return self.constant(position)
 
     def propagate_shapes(self) -> None:
         self.owner.propagate_shapes()

@@ -11,6 +11,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import (
+    CalledPartition,
     CalleeInfo,
     Delegate,
     DelegateFlags,
@@ -366,6 +367,10 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
                 outer.resize(shape)
                 outer.own_memory()
                 self._subgraph.resized = True
+
+    def routine(self, subgraph: int, delegate: Delegate) -> CalledPartition:
+        """See `PartitionInvokeContext.routine`."""
+        return self._subgraph.routine(subgraph, delegate)
 
     def poll(self) -> None:
         """See `PartitionInvokeContext.poll`."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import DelegateFlags
+from gossamer.delegates.delegate import Delegate, DelegateFlags
 from gossamer.dtypes import NO_ARENA
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
@@ -28,6 +28,7 @@ from gossamer.runtime.graph import RunningGraph, already_running
 from gossamer.runtime.inlined import Inlined, Resized, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
 from gossamer.runtime.preparer import Preparer
+from gossamer.runtime.routine import Routine
 from gossamer.runtime.taps import Observation, Taps
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import BuiltinOperator, TensorType
@@ -170,6 +171,11 @@ class Subgraph(RunningGraph):
         if self.preserve_all_tensors:
             raise PrepareError("all tensors are kept, those of the subgraphs that it calls too")
         return Inlined(self.siblings[index], shapes)
+
+    def routine(self, index: int, delegate: Delegate) -> Routine:
+        """See `RunningGraph.routine`."""
+        self.callee(index)
+        return Routine(self.siblings[index], delegate)
 
     def supposed(self, members: Sequence[Node], values: Mapping[int, Array], read: Collection[int]) -> Supposition:
         """See `RunningGraph.supposed`."""

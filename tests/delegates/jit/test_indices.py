@@ -10,7 +10,7 @@ import pytest
 import gossamer
 from gossamer.errors import InvokeError
 from gossamer.programs.program import FAULT
-from gossamer.schema import AddOptions, GatherOptions, TensorType
+from gossamer.schema import AddOptions, ConcatenationOptions, GatherOptions, StridedSliceOptions, TensorType
 from tests.delegates.jit.running import TARGETS, check, machine_code, outputs, reference
 from tests.runtime.graphs import ModelMaker
 
@@ -51,6 +51,34 @@ def test_an_index_outside_is_refused_in_the_same_words(threads: int) -> None:
         np.testing.assert_array_equal(total, 2 * X[good])
         assert kernel.program is not None
         assert kernel.program.memory[FAULT].view().cast("q")[0] == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_element_of_an_axis_at_an_index_that_comes_in(axis: int) -> None:
+    """x[i], which counts from the end if it is less than 0, and begins at 0 if there is nothing so far."""
+    make = ModelMaker()
+    x, i = make.tensor((5, 3)), make.tensor((1,), TensorType.INT32)
+    zero, one = (make.constant([n], np.int32, TensorType.INT32) for n in (0, 1))
+    after, y = make.tensor((1,), TensorType.INT32), make.tensor((3,) if axis == 0 else (5,))
+    make.op("ADD", [i, one], [after], AddOptions())
+    begin, end, strides = ([i], [after], [one]) if axis == 0 else ([zero, i], [zero, after], [one, one])
+    for part in (begin, end, strides):
+        if axis:
+            joined = make.tensor((2,), TensorType.INT32)
+            make.op("CONCATENATION", part, [joined], ConcatenationOptions())
+            part[:] = [joined]
+    make.op(
+        *("STRIDED_SLICE", [x, *begin, *end, *strides], [y]),
+        StridedSliceOptions(begin_mask=axis, end_mask=axis, shrink_axis_mask=1 << axis),
+    )
+    make.io([x, i], [y])
+    interpreter, _ = machine_code(make.model())
+    expected = reference(make.model())
+    expected.allocate_tensors()
+    for index in (0, 2, -1, -3, -99):
+        inputs = {0: X, 1: np.array([index], np.int32)}
+        np.testing.assert_array_equal(outputs(interpreter, inputs)[0], outputs(expected, inputs)[0])
+    assert refusal(expected, [7]).splitlines()[0] in refusal(interpreter, [7])
 
 
 @pytest.mark.parametrize("name", ["GATHER", "EMBEDDING_LOOKUP", "SCATTER_ND", "FLOOR_DIV", "FLOOR_MOD"])

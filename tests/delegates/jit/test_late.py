@@ -320,6 +320,27 @@ def test_a_node_whose_kernel_is_not_at_hand_costs_only_its_own_place(monkeypatch
         ]
 
 
+def test_what_a_node_alone_writes_for_others_is_read_by_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result of the partition that another of its nodes reads."""
+    make = ModelMaker()
+    x, multiples = make.tensor((2, 3)), make.tensor((2,), INT)
+    y, z = make.tensor((2, 3)), make.tensor((2, 3))
+    make.op("TILE", [x, multiples], [y], TileOptions())
+    make.op("EXP", [y], [z])
+    make.io([x, multiples], [y, z])
+    add = late._add
+    monkeypatch.setattr(late, "_add", lambda node, *rest: node.op.name != "TILE" and add(node, *rest))
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    for factors in ((2, 1), (1, 3), (2, 1), (2, 1)):
+        interpreter.set_tensor(x, X)
+        interpreter.set_tensor(multiples, np.array(factors, np.int32))
+        interpreter.invoke()
+        np.testing.assert_array_equal(interpreter.get_tensor(y), np.tile(X, factors))
+        np.testing.assert_allclose(interpreter.get_tensor(z), np.exp(np.tile(X, factors)), rtol=1e-6)
+    assert [step.program is not None for step in late_kernel(interpreter).steps] == [False, True]
+
+
 def test_many_steps_of_one_run_are_not_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(late, "MOST_IN_VAIN", 2)
 

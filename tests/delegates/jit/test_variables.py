@@ -10,7 +10,15 @@ import pytest
 
 from gossamer import Interpreter, InvokeError
 from gossamer.delegates.jit.late import LateKernel
-from gossamer.schema import CallOnceOptions, GatherOptions, ReducerOptions, TensorType, VarHandleOptions
+from gossamer.schema import (
+    ActivationFunctionType,
+    CallOnceOptions,
+    GatherOptions,
+    ReducerOptions,
+    SequenceRNNOptions,
+    TensorType,
+    VarHandleOptions,
+)
 from tests.delegates.jit.running import machine_code, reference
 from tests.ops.variables import accumulator
 from tests.runtime.graphs import ModelMaker
@@ -96,6 +104,39 @@ def test_what_has_been_written_before_a_fault_is_written_once() -> None:
         else:
             interpreter.invoke()
             assert interpreter.get_tensor(y).tolist() == [wanted]
+
+
+def state_and_index() -> bytes:
+    """h = h + x, y = h[i], of a variable tensor h."""
+    make = ModelMaker()
+    x, i = make.tensor((1, 1, 2)), make.tensor((1,), TensorType.INT32)
+    weights = [make.constant(np.eye(2), np.float32, TensorType.FLOAT32) for _ in range(2)]
+    bias, state = make.constant([0, 0], np.float32, TensorType.FLOAT32), make.tensor((1, 2), is_variable=True)
+    sums, y = make.tensor((1, 1, 2)), make.tensor((1, 1, 1))
+    options = SequenceRNNOptions(fused_activation_function=ActivationFunctionType.NONE)
+    make.op("UNIDIRECTIONAL_SEQUENCE_RNN", [x, *weights, bias, state], [sums], options)
+    make.op("GATHER", [sums, i], [y], GatherOptions(axis=2))
+    make.io([x, i], [y])
+    return make.model()
+
+
+def test_a_variable_tensor_is_changed_once_by_a_run_that_fails() -> None:
+    interpreter, kernel = machine_code(state_and_index())
+    expected = reference(state_and_index())
+    expected.allocate_tensors()
+    for index in (1, 0, 0, 7, 1, 1, 1, 9, 9, 0):
+        found = []
+        for each in (interpreter, expected):
+            each.set_tensor(0, np.float32([[[1, 10]]]))
+            each.set_tensor(1, np.int32([index]))
+            if index > 1:
+                with pytest.raises(InvokeError, match="out of range"):
+                    each.invoke()
+            else:
+                each.invoke()
+                found.append(float(each.get_tensor(each.get_output_details()[0]["index"]).item()))
+        assert len(set(found)) <= 1, (index, found)
+    assert kernel.again is not None  # which keeps what it changes
 
 
 def test_what_is_assigned_first_needs_no_value() -> None:

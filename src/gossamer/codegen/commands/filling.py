@@ -142,8 +142,6 @@ class OpenBuild(Build):
         """Close the words that are open: which ones, and the sizes that they were."""
         words = self._builder._words
         at = [place for place, word in enumerate(words) if isinstance(word, Size)]
-        if any(not set(at).isdisjoint(places) for places in self._builder.relocations().values()):
-            raise TypeError("an address depends on sizes")
         numbers: list[Any] = [words[place] for place in at]
         for place in at:
             words[place] = numbers[at.index(place)].value

@@ -214,6 +214,38 @@ class Variables:
         return again
 
 
+class States:
+    """The variable tensors that a program changes where they lie, and what they were before, if it may meet a fault."""
+
+    def __init__(self, program: Program, bound: Iterable[tuple[TensorInfo, NDArray[np.uint8] | None]] = ()) -> None:
+        self._program = program
+        places = [place.data for tensor, place in bound if place is not None and tensor.is_variable]
+        self._kept = [(place, memoryview(bytearray(place))) for place in places if FAULT in program.memory]
+
+    def keep(self) -> None:
+        """Before a run: take down what they are, unless that is what a run has left that met a fault."""
+        if not self._program.is_faulty:
+            for place, kept in self._kept:
+                kept[:] = place
+
+    def restore(self) -> None:
+        """Give them back what they were before the run, which met a fault."""
+        for place, kept in self._kept:
+            place[:] = kept
+
+    def again(self, enter: Callable[[], object] | None) -> Callable[[], object] | None:
+        """What goes on as `Program.again`."""
+        if enter is None or not self._kept:
+            return enter
+        keep, run = self.keep, enter
+
+        def again() -> object:
+            keep()
+            return run()
+
+        return again
+
+
 class Arena:
     """Memory that programs share which never run at the same time: as large as the largest of them needs, and more once
     it has grown, as shapes are others again and again."""
@@ -443,6 +475,7 @@ class JitKernel(DelegateKernel):
         self._bound: list[NDArray[np.uint8] | None] = []
         self._variables = Variables()
         self._first: list[NodeInfo] = []
+        self._held: States | None = None
         self._before: list[NodeInfo] = []
         """Nodes that run before the program, the first time."""
         self._prepared: dict[Any, Prepared] = {}
@@ -510,7 +543,7 @@ class JitKernel(DelegateKernel):
 
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
-        self._built = self.program = self.failure = self.again = None
+        self._built = self.program = self.failure = self.again = self._held = None
         self.is_known = self.is_filled = False
         self._states = []
         self._pieces = self._lowered = None
@@ -677,7 +710,10 @@ class JitKernel(DelegateKernel):
                 program.bind(base, memory.ctypes.data)
                 self._bound[at] = memory
                 moved = True
-        variables = self._variables
+        if moved or self._held is None:
+            self._held = States(program, zip([one[0] for one in self._tensors], self._bound, strict=True))
+        states, variables = self._held, self._variables
+        states.keep()
         if variables and not variables.bind(program, ctx.resources):
             _run_reference(ctx)
             return
@@ -685,12 +721,13 @@ class JitKernel(DelegateKernel):
             if self._observer is None:
                 program.run(self._delegate.num_threads, poll=ctx.poll)
                 # The first result does not wait for what makes later ones faster.
-                self.again = None if moved else program.again(self._delegate.num_threads, ctx.poll)
+                self.again = None if moved else states.again(program.again(self._delegate.num_threads, ctx.poll))
                 if variables:
                     self.again = variables.again(program, ctx.resources, self.again)
             else:
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
+            states.restore()
             variables.restore(ctx.resources)
             _run_reference(ctx)
 

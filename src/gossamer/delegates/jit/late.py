@@ -7,7 +7,8 @@ Where a node itself writes what decides the shapes behind it, a program ends, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from gossamer.config import is_strict
 from gossamer.delegates.delegate import (
     Delegate,
     DelegateFlags,
-    DelegateKernel,
     NodeInfo,
     Partition,
     PartitionInvokeContext,
@@ -27,16 +27,18 @@ from gossamer.delegates.delegate import (
 from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
 from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused
 from gossamer.delegates.jit.lowering import HANDLED, lower
+from gossamer.delegates.jit.steps import Counted, Look, Step, SteppedKernel
 from gossamer.dtypes import numpy_dtype, type_name
-from gossamer.errors import CompileError, InvokeError
+from gossamer.errors import CompileError, DelegateError, InvokeError
 from gossamer.log import logger
 from gossamer.ops.op_def import Shape, TensorInfo
-from gossamer.programs.program import IndexFault, Program
+from gossamer.programs.program import Program
+from gossamer.schema import WhileOptions
 from gossamer.schema.enums import TensorType
 
 if TYPE_CHECKING:
-    from gossamer.delegates.jit.sizing import Shared, Sizing
-    from gossamer.delegates.jit.template import Fit
+    from gossamer.delegates.jit.sizing import Sizing
+    from gossamer.delegates.jit.turns import Turns
 
 Array = NDArray[Any]
 
@@ -76,130 +78,11 @@ class LateDelegate(Delegate):
         return LateKernel(self._jit)
 
 
-class Look:
-    """What decides how nodes go on: the shapes of ``sized``, the values of ``asked``, the shapes of the resource
-    variables behind ``handles``. ``steps``: by these."""
-
-    def __init__(self, sized: Sequence[TensorInfo], handles: Sequence[TensorInfo] = ()) -> None:
-        self.sized = sized
-        self.handles = handles
-        self.asked: list[TensorInfo] = []
-        self.steps: dict[Any, Step] = {}
-        self.after: dict[int, Look] = {}
-        """By how far a step has come, what decides how nodes go on behind it."""
-        self.sizing: Sizing | None = None
-
-    def key(self, ctx: PartitionInvokeContext) -> tuple[Any, ...]:
-        """What they are now."""
-        variables = [ctx.resources.variables.get(int(ctx.value(one).item())) for one in self.handles]
-        return (
-            tuple([one.shape for one in self.sized]),
-            tuple([ctx.value(one).tobytes() for one in self.asked]),
-            tuple([None if value is None else value.shape for value in variables]),
-        )
-
-
-class Counted:
-    """A tensor of which a program writes as many of some rows as it says: ``number`` in the last run."""
-
-    def __init__(self, tensor: TensorInfo, rows: Array, count: Array, crosses: bool) -> None:
-        self.tensor = tensor
-        self.number = -1
-        self._rows = self._value = rows
-        self._count = count.data
-        self._crosses = crosses
-        self._inside = self._outside = memoryview(bytearray())
-
-    def tell(self, ctx: PartitionInvokeContext) -> bool:
-        """Give the tensor its shape and its value; whether they are where they have been in the last run."""
-        number, before = self._count[0], self.number
-        if number != before:
-            self.number, self._value = number, self._rows[:number]
-        value = self._value
-        ctx.resize(self.tensor, value.shape)
-        if self._crosses and value.size:
-            self._inside, self._outside = value.reshape(-1).view(np.uint8).data, ctx.memory(self.tensor).data
-            self._outside[:] = self._inside
-        else:
-            self._inside = self._outside = memoryview(bytearray())
-            ctx.set_value(self.tensor, value)
-        return number == before
-
-    def again(self) -> bool:
-        """The same for another run that has as many rows; whether it has not."""
-        self._outside[:] = self._inside
-        return self._count[0] != self.number  # else what has been copied is of no use
-
-
-class Step:
-    """Nodes that run as one program, or a single one that has none.
-
-    ``shapes``: what the tensors get that it writes. ``values``: those of them that are known. ``places``: what the
-    program is bound to, for each boundary. ``shared``: a program that is one for several steps, and what makes it that
-    of this one.
-    """
-
-    def __init__(self, nodes: Sequence[NodeInfo], stop: int, after: Look) -> None:
-        self.nodes = nodes
-        self.stop = stop
-        self.after = after
-        self.program: Program | None = None
-        self.shared: tuple[Shared, Fit] | None = None
-        self.shapes: list[tuple[TensorInfo, Shape]] = []
-        self.values: list[tuple[TensorInfo, Array]] = []
-        self.boundaries: list[tuple[TensorInfo, str, int, Array | None]] = []
-        self.places: list[Array | None] = []
-        self.variables = Variables()
-        self.counted: list[Counted] = []
-
-    def run(self, ctx: PartitionInvokeContext, num_threads: int) -> bool:
-        """Run the nodes; whether nothing has moved since the last time."""
-        if self.program is None:
-            for node in self.nodes:
-                ctx.run(node)
-            return False
-        for tensor, shape in self.shapes:
-            ctx.resize(tensor, shape)
-        moved = False
-        if self.shared is not None:
-            shared, fit = self.shared
-            moved = shared.enter(fit)
-        for at, (tensor, base, size, inside) in enumerate(self.boundaries):
-            place = _place(ctx, tensor) if inside is None else inside
-            if place is not self.places[at]:
-                if place.nbytes < size:
-                    raise InvokeError(f'tensor {tensor.index} "{tensor.name}" has {place.nbytes} bytes, not {size}')
-                self.program.bind(base, place.ctypes.data)
-                self.places[at], moved = place, True
-        if self.variables and not self.variables.bind(self.program, ctx.resources):
-            for node in self.nodes:
-                ctx.run(node)
-            return False
-        try:
-            self.program.run(num_threads, poll=ctx.poll)
-        except IndexFault:  # which the reference kernels explain
-            self.variables.restore(ctx.resources)
-            for node in self.nodes:
-                ctx.run(node)
-            return False
-        for tensor, value in self.values:
-            ctx.set_value(tensor, value)
-        for one in self.counted:
-            moved |= not one.tell(ctx)
-        return not moved
-
-
-def _place(ctx: PartitionInvokeContext, tensor: TensorInfo) -> Array:
-    """The bytes of a tensor that crosses the boundary of the partition; of another one, its value."""
-    if tensor in ctx.inputs or tensor in ctx.outputs:
-        return ctx.memory(tensor)
-    return np.ascontiguousarray(ctx.value(tensor))
-
-
-class LateKernel(DelegateKernel):
+class LateKernel(SteppedKernel):
     """Runs a partition step by step, and makes the steps that have not come up before.
 
-    ``steps`` are those of the last run. ``failure``: why the reference kernels run instead, for good.
+    ``steps`` are those of the last run, ``turns``: by node, what
+    runs loops that are part of no program. ``failure``: why the reference kernels run instead, for good.
     """
 
     def __init__(self, jit: JitDelegate) -> None:
@@ -212,6 +95,7 @@ class LateKernel(DelegateKernel):
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
         self._made = self._in_vain = self._used = 0
+        self.turns: dict[int, Turns | None] = {}
         self.steps: list[Step] = []
         self.failure: str | None = None
 
@@ -280,7 +164,7 @@ class LateKernel(DelegateKernel):
         self._in_vain += 1
         if kept_bytes(self._programs) > MOST_KEPT:
             self._forget(ctx)
-        if self._in_vain > MOST_IN_VAIN and self._used < self._in_vain // 4:
+        if not self.is_patient and self._in_vain > MOST_IN_VAIN and self._used < self._in_vain // 4:
             self.failure = f"what {self._in_vain} runs made for their shapes and values was hardly ever used again"
             logger.info("jit: nodes %s run one by one: %s", ctx.node_numbers, self.failure)
 
@@ -292,12 +176,11 @@ class LateKernel(DelegateKernel):
         if step is not None:
             look.steps[look.key(ctx)] = step
             return step
-        self._made += 1
         supposed = ctx.suppose(first)
         lowered = Lowered(states=self._states, counts={})
         stop, asked = first, set[int]()
         for node in supposed.nodes:
-            if not _add(node, supposed, lowered):
+            if node.node_index in self.turns or not _add(node, supposed, lowered):
                 break
             stop, asked = stop + 1, set(supposed.asked)
             if lowered.counts:
@@ -307,7 +190,14 @@ class LateKernel(DelegateKernel):
             stop = first + (stop - first) // 2  # fewer, where kernels are missing: the next step begins there
         if step is None:
             step = Step(self._nodes[first : first + 1], first + 1, self._after(look, first + 1))
-        elif not asked <= {tensor.index for tensor in look.asked}:
+            turns = self._loop(ctx, self._nodes[first])
+            if turns is None:
+                self._made += 1
+            else:
+                step.alone = partial(_run_turns, node=self._nodes[first], turns=turns)
+        else:
+            self._made += 1
+        if step.program is not None and not asked <= {tensor.index for tensor in look.asked}:
             look.asked = [self._tensors[index] for index in sorted(asked | {tensor.index for tensor in look.asked})]
             look.steps.clear()
         look.steps[look.key(ctx)] = step
@@ -319,6 +209,28 @@ class LateKernel(DelegateKernel):
             look.sizing = Sizing(self._jit, nodes, self._read(first, step.stop), look.asked, outputs)
             look.sizing.fitting(ctx, self._arena)
         return step
+
+    def _loop(self, ctx: PartitionInvokeContext, node: NodeInfo) -> Turns | None:
+        """What runs a loop that is no part of a program turn by turn, if that can be."""
+        if not isinstance(node.options, WhileOptions):
+            return None
+        if node.node_index not in self.turns:
+            from gossamer.delegates.jit.turns import Turns
+
+            try:
+                self.turns[node.node_index] = Turns(ctx, LateDelegate(self._jit), self._jit.num_threads, node.options)
+            except (InvokeError, DelegateError) as reason:
+                logger.info("jit: %s (node %d) runs in NumPy: %s", node.op.name, node.node_index, reason)
+                self.turns[node.node_index] = None
+        return self.turns[node.node_index]
+
+    def path(self) -> Iterator[tuple[Look, Step]]:
+        """See `SteppedKernel.path`."""
+        look = self._first
+        for step in self.steps if self.failure is None else ():
+            if look is not None:
+                yield look, step
+                look = step.after
 
     def _after(self, look: Look, stop: int) -> Look:
         return look.after.get(stop) or look.after.setdefault(stop, self._look(stop))
@@ -369,6 +281,7 @@ class LateKernel(DelegateKernel):
         for boundary in boundaries:
             if boundary.state is not None:
                 program.bind(boundary.base, boundary.state.ctypes.data)
+                step.keeps = True
         return step
 
     def _bound(
@@ -401,6 +314,7 @@ class LateKernel(DelegateKernel):
             (self._tensors[number % COUNTS], base, size, inside.get(number)) for number, base, size in boundaries
         ]
         step.places = [None] * len(step.boundaries)
+        step.written = {tensor.index for tensor, _ in step.shapes}
 
     def _again(self, ctx: PartitionInvokeContext) -> Callable[[], object] | None:
         """See `DelegateKernel.again`: the steps of the last run, as long as what they were made for stays."""
@@ -463,3 +377,16 @@ def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
         if not any(tensor.is_dynamic for tensor in node.outputs):
             return True
     return False
+
+
+def _run_turns(ctx: PartitionInvokeContext, node: NodeInfo, turns: Turns) -> None:
+    values = turns.run(ctx, [ctx.value(tensor) for tensor in node.inputs if tensor is not None])
+    for tensor, value in zip(node.outputs, values, strict=True):
+        if tensor.index < 0:
+            continue
+        shape = tensor.shape if value.size == 1 and tensor.shape in ((), (1,)) else value.shape
+        ctx.resize(tensor, shape)
+        if tensor in ctx.outputs:
+            ctx.memory(tensor)[:] = value.reshape(-1).view(np.uint8)
+        else:
+            ctx.set_value(tensor, value.reshape(shape))

@@ -1,0 +1,197 @@
+"""Loops whose shapes change from one turn to the next: turn by turn, each a few programs that are entered again.
+
+How a turn goes on is decided by shapes, by where its variables lie, and by those small values that decide shapes: what
+has come once comes again, since a sequence that grows has had all lengths below. So a turn that has been run by its
+kernel is a few stages the next time: the words that a program had, and the call. Nothing is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from gossamer.arrays import NDArray
+from gossamer.delegates.delegate import CalledPartition, Delegate, PartitionInvokeContext
+from gossamer.delegates.jit.steps import Step, SteppedKernel
+from gossamer.errors import InvokeError
+from gossamer.ops.op_def import Shape
+from gossamer.programs.program import Program
+from gossamer.schema import WhileOptions
+
+Array = NDArray[Any]
+
+Places = tuple[tuple[Shape, int], ...]
+"""Of arrays, their shapes and addresses."""
+
+MOST_BEGUN = 64
+"""So many places of variables are known before these are copied."""
+
+MOST_KEPT = 32 << 20
+"""Bytes of the words of stages that a loop keeps."""
+
+
+class Stage:
+    """A step that has a program, as it ran once: ``kept`` are the words of that then, ``words`` is where they were.
+
+    ``asked``: the values that decide which stage follows, of ``following``. ``flag``: the condition, where one ends;
+    ``values``: the variables, where a turn ends.
+    """
+
+    __slots__ = ("asked", "enter", "flag", "following", "kept", "step", "values", "words")
+
+    def __init__(self, step: Step | None, words: memoryview, kept: memoryview, enter: Callable[[], object]) -> None:
+        self.step = step
+        self.words = words
+        self.kept = kept
+        self.enter = enter
+        self.asked: list[Array] = []
+        self.following: dict[bytes, Stage] = {}
+        self.flag: memoryview | None = None
+        self.values: list[Array] | None = None
+
+
+def _nothing() -> Stage:
+    """What comes before the first one, or cannot be entered again."""
+    return Stage(None, memoryview(b""), memoryview(b""), lambda: None)
+
+
+class Turns:
+    """A loop, turn by turn. ``made``: how many stages it has made. ``kept_bytes``: of the words of those that it
+    keeps."""
+
+    def __init__(self, ctx: PartitionInvokeContext, delegate: Delegate, num_threads: int, loop: WhileOptions) -> None:
+        """``delegate``: whose kernels go step by step. Raises `InvokeError` for subgraphs that have what a partition
+        alone cannot have, and `DelegateError`."""
+        self._condition = ctx.routine(loop.cond_subgraph_index, delegate)
+        self._body = ctx.routine(loop.body_subgraph_index, delegate)
+        for routine in (self._condition, self._body):
+            _kernel(routine).is_patient = True  # what has been used again has not been looked up
+        self._num_threads = num_threads
+        self._stages: dict[Places, Stage] = {}
+        self._begun: set[Places] = set()
+        self._own: dict[tuple[Shape, ...], list[Array]] = {}
+        self._last: dict[Program, memoryview] = {}
+        """The words of each program when its kernel ran it last, by which that knows what it is bound to."""
+        self._is_astray = False
+        """Whether programs have words that their kernels do not know of."""
+        self.kept_bytes = 0
+        self.made = 0
+
+    def run(self, ctx: PartitionInvokeContext, values: Sequence[Array]) -> list[Array]:
+        """The variables after the last turn, where they lie until the next run. Raises `InvokeError`."""
+        values, stage = self._entered(values)
+        try:
+            return self._run(ctx, values, stage)
+        finally:
+            self._recall()
+
+    def _run(self, ctx: PartitionInvokeContext, values: list[Array], stage: Stage) -> list[Array]:
+        routine, begun = self._condition, stage
+        while True:
+            asked = stage.asked
+            following = stage.following.get(b"".join([one.tobytes() for one in asked]) if asked else b"")
+            if following is not None:
+                following.words[:] = following.kept
+                self._is_astray = True
+                if following.enter():  # a fault, which the kernel meets again
+                    following = None
+            if following is None:
+                following = self._made(routine, begun, values)
+            stage = following
+            if stage.flag is not None:
+                if not stage.flag[0]:
+                    return values
+                ctx.poll()
+                begun, routine = stage, self._body
+            elif stage.values is not None:
+                begun, routine, values = stage, self._condition, stage.values
+
+    def _entered(self, values: Sequence[Array]) -> tuple[list[Array], Stage]:
+        """What lies at the same places as in a run before, or is copied there, and what comes before its first turn."""
+        values = list(values)
+        if _places(values) not in self._begun and len(self._begun) >= MOST_BEGUN:
+            own = self._own.setdefault(tuple([value.shape for value in values]), [])
+            own[:] = own or [np.empty_like(value) for value in values]
+            for place, value in zip(own, values, strict=True):
+                place[...] = value
+            values = list(own)
+        self._begun.add(_places(values))
+        return values, self._before(values)
+
+    def _before(self, values: Sequence[Array]) -> Stage:
+        """What comes before the turn of these variables, in whatever way they have become what they are."""
+        places = _places(values)
+        before = self._stages.get(places)
+        if before is None:
+            before = self._stages[places] = _nothing()
+        return before
+
+    def _recall(self) -> None:
+        """Have programs be what their kernels know of."""
+        if self._is_astray:
+            for program, kept in self._last.items():
+                program.arguments[:] = kept
+            self._is_astray = False
+
+    def _made(self, routine: CalledPartition, begun: Stage, values: Sequence[Array]) -> Stage:
+        """Have a routine run by its kernel, and what runs it again put behind a stage; the last one of it."""
+        self._recall()
+        results = routine.call(values)
+        stage = self._followed(routine, begun)
+        if routine is self._body:
+            stage.values, before = results, self._before(results)
+            stage.asked, stage.following = before.asked, before.following
+        elif results[0].size != 1:
+            raise InvokeError(f"condition must give one element, got shape {list(results[0].shape)}")
+        else:
+            stage.flag = results[0].reshape(-1).view(np.uint8).data
+        return stage
+
+    def _followed(self, routine: CalledPartition, begun: Stage) -> Stage:
+        if self.kept_bytes > MOST_KEPT:
+            for known in (self._stages, self._begun, self._own, self._last):
+                known.clear()
+            self.kept_bytes = 0
+        stage = begun if self._stages else None
+        for look, step in _kernel(routine).path():
+            made = self._stage(step)
+            if stage is not None and made is not None:
+                made = _linked(stage, [routine.value(tensor) for tensor in look.asked], made)
+            stage = made
+        return _nothing() if stage is None or stage is begun else stage
+
+    def _stage(self, step: Step) -> Stage | None:
+        """What runs a step as it has just run; ``None`` if only its kernel can."""
+        program = step.program
+        if program is None:
+            return None
+        words = program.arguments
+        kept = self._last[program] = memoryview(words.tobytes()).cast("q")
+        enter = program.again(self._num_threads)
+        if enter is None or step.variables or step.counted or step.keeps:
+            return None
+        self.kept_bytes += kept.nbytes
+        self.made += 1
+        return Stage(step, words, kept, enter)
+
+
+def _kernel(routine: CalledPartition) -> SteppedKernel:
+    return cast(SteppedKernel, routine.kernel)
+
+
+def _linked(stage: Stage, asked: list[Array], following: Stage) -> Stage:
+    """What follows a stage for these values: what has done so before, if it is the same."""
+    if _places(asked) != _places(stage.asked):
+        stage.asked[:] = asked
+        stage.following.clear()
+    key = b"".join([one.tobytes() for one in asked])
+    known = stage.following.get(key)
+    if known is None or known.step is not following.step or known.kept != following.kept:
+        known = stage.following[key] = following
+    return known
+
+
+def _places(values: Sequence[Array]) -> Places:
+    return tuple([(value.shape, value.__array_interface__["data"][0] if value.size else 0) for value in values])
