@@ -11,9 +11,13 @@ from gossamer.ops.imag import op
 from tests.ops.cases import Case, const, run_case, tensor
 from tests.ops.reference import assert_refused
 
+COMPLEX = (np.arange(90) - 1j * np.arange(90, 180)).astype(np.complex64).reshape(3, 30)
+
 CASES = [
     Case("complex64", [tensor([3 + 4j, -1], np.complex64)], [tensor([4, 0])]),
     Case("constant_scalar", [const(3 + 4j, np.complex128)], [tensor(4, np.float64)]),
+    Case("matrix", [tensor(COMPLEX[:, ::2], np.complex64)], [tensor(COMPLEX[:, ::2].imag)]),
+    Case("nothing", [tensor(COMPLEX[:0], np.complex64)], [tensor(COMPLEX[:0].imag)]),
     Case("complex128", [tensor([3 + 4j, -1], np.complex128)], [tensor([4, 0], np.float64)]),
 ]
 

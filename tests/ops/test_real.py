@@ -11,8 +11,12 @@ from gossamer.ops.real import op
 from tests.ops.cases import Case, run_case, tensor
 from tests.ops.reference import assert_refused
 
+COMPLEX = (np.arange(90) - 1j * np.arange(90, 180)).astype(np.complex64).reshape(3, 30)
+
 CASES = [
     Case("complex64", [tensor([3 + 4j, -1], np.complex64)], [tensor([3, -1])]),
+    Case("matrix", [tensor(COMPLEX[:, ::2], np.complex64)], [tensor(COMPLEX[:, ::2].real)]),
+    Case("nothing", [tensor(COMPLEX[:0], np.complex64)], [tensor(COMPLEX[:0].real)]),
     Case("complex128", [tensor([3 + 4j, -1], np.complex128)], [tensor([3, -1], np.float64)]),
 ]
 

@@ -250,7 +250,7 @@ _CONTRACTION = ("x", "weights", "bias")
 _DEPTHWISE = ("x", "filter", "bias")
 
 _LISTED = (
-    Kind("bitcast", ("x",)),
+    Kind("bitcast", ("x",), ("part?",)),
     Kind("branch", ("flag", "*read")),
     Kind(
         "contract",

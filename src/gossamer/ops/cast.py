@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import is_packed, numpy_dtype, type_name, unpacked_type
-from gossamer.ops._complex import joined, parts
+from gossamer.ops._complex import joined, part
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_or_out, input_type, output_type
@@ -101,7 +101,7 @@ def lower(graph: Lowering) -> None:
     if given == wanted:
         graph.result(graph.value(0))
         return
-    x = parts(graph, 0)[0] if given == TensorType.COMPLEX64 else graph.value(0)
+    x = part(graph, 0, 0) if given == TensorType.COMPLEX64 else graph.value(0)
     if is_packed(wanted):
         wide = graph.cast(x, TensorType.INT32)
         bounds = (graph.scalar(bound, wide) for bound in integer_range(wanted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gossamer.ops._complex import parts
+from gossamer.ops._complex import part
 from gossamer.ops._elementwise import prepare_complex_part
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
@@ -34,4 +34,4 @@ def reference(ctx: InvokeContext) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
-    graph.result(parts(graph, 0)[1])
+    graph.result(part(graph, 0, 1))

@@ -79,7 +79,9 @@ def _centred(x: Array, zero: int, weights: Array, output_axis: int) -> Array:
 
 
 def _bitcast(kernel: Kernel, x: Array) -> Array:
-    return np.ascontiguousarray(x).reshape(-1).view(numpy_dtype(kernel.y.type)).reshape(kernel.y.shape)
+    y = np.ascontiguousarray(x).reshape(-1).view(numpy_dtype(kernel.y.type))
+    part = (kernel.settings or {}).get("part")
+    return (y if part is None else y.reshape(-1, x.itemsize // y.itemsize)[:, part]).reshape(kernel.y.shape)
 
 
 def _copy(kernel: Kernel, x: Array) -> Array:
