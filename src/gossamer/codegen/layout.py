@@ -90,13 +90,16 @@ def is_box(view: View) -> bool:
     if len(view.shape) != len(shape):
         return False
     strides = dense_strides(shape)
-    if view.shape == shape and view.strides == strides:
+    # Strides come first: axes of the same length are hardly ever as far apart, whatever open sizes become.
+    if view.strides == strides and view.shape == shape:
         return True
+    if any(size > 1 and stride != dense for size, stride, dense in zip(view.shape, view.strides, strides, strict=True)):
+        return False
     rest = view.offset
-    for size, extent, stride, dense in zip(view.shape, shape, view.strides, strides, strict=True):
+    for size, extent, dense in zip(view.shape, shape, strides, strict=True):
         start, rest = divmod(rest, dense)
         # As (1, 1, 56, 3), an (8, 7, 3) image has the same strides.
-        if start + size > extent or (size > 1 and stride != dense):
+        if start + size > extent:
             return False
     return True
 

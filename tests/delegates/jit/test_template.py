@@ -338,6 +338,45 @@ def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
     assert not only.closed
 
 
+def wide_attention() -> bytes:
+    """Heads of 48 numbers, of any length, which become rows of 96 again, with a layer norm's factor for each."""
+    net = Net()
+    x = net.tensor((1, 4, 96))
+    heads = net.pack(net.size(x, 0), net.size(x, 1), net.scalar(2), net.scalar(48))
+    order = net.ints(0, 2, 1, 3)
+
+    def head() -> int:
+        rows = net.then("RESHAPE", [net.dense(x, 96, 96), heads], 4, ReshapeOptions())
+        return net.then("TRANSPOSE", [rows, order], 4, TransposeOptions())
+
+    q, k, v = head(), head(), head()
+    scores = net.then("BATCH_MATMUL", [q, k], 4, BatchMatMulOptions(adj_y=True))
+    found = net.then("BATCH_MATMUL", [net.then("SOFTMAX", [scores], 4, SoftmaxOptions(beta=1.0)), v], 4)
+    rows = net.then("TRANSPOSE", [found, order], 4, TransposeOptions())
+    joined = net.then("RESHAPE", [rows, net.pack(net.size(x, 0), net.scalar(-1), net.scalar(96))], 3, ReshapeOptions())
+    mean = net.then("MEAN", [joined, net.ints(2)], 3, ReducerOptions(keep_dims=True))
+    net.io([x], [net.then("MUL", [net.then("SUB", [joined, mean], 3), net.weights(96)], 3)])
+    return net.model()
+
+
+def test_lengths_on_both_sides_of_the_depth_of_a_head_and_of_long_maps_are_one_template() -> None:
+    content = wide_attention()
+    interpreter = Interpreter(model_content=content)
+    for length in (40, 41, 42, 43, 48, 49, 90, 96):  # rows of 96 floats are 8192 from 86 on
+        shapes = [[1, length, 96]]
+        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.is_filled == (length >= 43)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    (only,) = templates._made
+    assert not only.closed
+
+
 @pytest.mark.parametrize(
     ("model", "shapes"),
     [

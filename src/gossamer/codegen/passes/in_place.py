@@ -127,9 +127,12 @@ def _place(copy: Kernel) -> View | None:
     if x.is_whole:
         return y.reshape(shape)
     dense = dense_strides(shape)
-    walked = [(axis, step) for *axis, step in zip(x.shape, x.strides, y.strides, strict=True) if axis[0] > 1]
-    axes = [list(axis) for axis in zip(shape, dense, strict=True)]
-    steps = [next((step for known, step in walked if known == axis), None) if axis[0] > 1 else 0 for axis in axes]
+    # Strides come first: axes of the same length are hardly ever as far apart, whatever open sizes become.
+    walked = [
+        ((along, size), step) for along, size, step in zip(x.strides, x.shape, y.strides, strict=True) if size > 1
+    ]
+    axes = list(zip(dense, shape, strict=True))
+    steps = [next((step for known, step in walked if known == axis), None) if axis[1] > 1 else 0 for axis in axes]
     found = tuple([step for step in steps if step is not None])
     if x.offset or len(found) < len(axes) or len(walked) != sum(size > 1 for size in shape):
         return None

@@ -36,7 +36,8 @@ MOST = 2048
 LINE = 64
 
 LEAST = 8192
-"""Elements from which it pays."""
+"""Elements from which it pays. That is asked last: of most kernels it decides nothing, and what is decided by a size
+that is open (`gossamer.sizes`) is a graph of its own for each answer."""
 
 
 def run(graph: KernelGraph) -> None:
@@ -68,9 +69,9 @@ def _turned(kernel: Kernel) -> tuple[Sequence[Kernel], Sequence[Kernel]]:
     y, tables = kernel.y, parameters_of(kernel.epilogue)
     count = y.shape[-1] if y.shape else 1
     tensors = [view for number, view in enumerate(kernel.operands) if number not in tables]
-    if y.size < LEAST or not y.is_dense or count == 1 or count * element_bits(y.type) >= 8 * LINE:
+    if not y.is_dense or not any(any(view.strides) and not view.strides[-1] for view in tensors):
         return (), ()
-    if not any(any(view.strides) and not view.strides[-1] for view in tensors):
+    if count == 1 or count * element_bits(y.type) >= 8 * LINE or y.size < LEAST:
         return (), ()
     if any(any(view.strides) for number, view in enumerate(kernel.operands) if number in tables):
         return (), ()
@@ -95,11 +96,11 @@ def _turned(kernel: Kernel) -> tuple[Sequence[Kernel], Sequence[Kernel]]:
 def _lengthened(kernel: Kernel) -> Sequence[Kernel]:
     """Give a map longer rows; the copies that this takes."""
     y = kernel.y
-    if len(y.shape) < 2 or not y.is_dense or y.size < LEAST:
+    if len(y.shape) < 2 or not y.is_dense:
         return ()
     *outer, count = y.shape
     bytes = count * element_bits(y.type) // 8
-    if element_bits(y.type) != 8 and bytes >= LINE:
+    if (element_bits(y.type) != 8 and bytes >= LINE) or y.size < LEAST:
         return ()
     rows = 1
     at = len(outer)
@@ -156,13 +157,15 @@ def _gathered(kernel: Kernel) -> Sequence[Kernel]:
     """Give a copy that repeats one operand in long rows; the copy that this takes."""
     (view,) = kernel.operands
     repeated = [axis for axis, size in enumerate(view.shape) if size > 1 and not view.strides[axis]]
-    if not repeated or view.size < LEAST:
+    if not repeated:
         return ()
     behind = prod(view.shape[repeated[-1] + 1 :])
+    if behind * element_bits(view.type) < 8 * ROW or view.size < LEAST:
+        return ()
     row = next(
         (prod(view.shape[axis:]) for axis in range(repeated[-1] + 1, len(view.shape)) if _is_dense(view, axis)), 1
     )
-    if row * element_bits(view.type) >= 8 * LINE or behind * element_bits(view.type) < 8 * ROW:
+    if row * element_bits(view.type) >= 8 * LINE:
         return ()
     shape = tuple([1 if axis in repeated else size for axis, size in enumerate(view.shape)])
     once = Buffer(shape, view.type).view()

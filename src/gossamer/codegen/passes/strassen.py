@@ -56,5 +56,5 @@ def _suits(kernel: Kernel) -> bool:
     plain = weights.is_constant and weights.is_dense and weights.buffer.type == TensorType.FLOAT32
     alone = kernel.settings.is_pointwise and x.shape[3] == depth and x.shape[:3] == kernel.y.shape[:3]
     whole = channels % MULTIPLE == 0 == depth % MULTIPLE
-    large = min(channels, depth) >= CHANNELS and pixels >= PIXELS and pixels * channels * depth >= MULTIPLICATIONS
-    return plain and alone and whole and large
+    wide = min(channels, depth) >= CHANNELS
+    return plain and alone and whole and wide and pixels >= PIXELS and pixels * channels * depth >= MULTIPLICATIONS
