@@ -1,4 +1,4 @@
-"""Fully connected layers of a single row: which of them have weights of 24 bits, and what comes out."""
+"""Fully connected layers of one or two rows: which kernels multiply them, and what comes out."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from gossamer.schema import ActivationFunctionType, FullyConnectedOptions, Tenso
 from tests.delegates.jit.running import TARGETS, check, machine_code
 from tests.runtime.graphs import ModelMaker
 
-pytestmark = pytest.mark.skipif(not any(map(narrows, TARGETS)), reason="no weights of 24 bits for this CPU")
-
 FLOAT = TensorType.FLOAT32
 
 
+def _narrow(otherwise: str) -> str:
+    return "i24w_gemm" if any(map(narrows, TARGETS)) else otherwise
+
+
 @pytest.mark.parametrize(
-    ("rows", "depth", "channels", "is_narrow"),
+    ("rows", "depth", "channels", "kernel"),
     [
-        (1, 256, 128, True),
-        (1, 256, 127, False),  # as many bytes less
-        (2, 256, 128, False),
-        (1, 2048, 16, False),  # a single sum
-        (1, 2048, 17, False),  # hardly more than half of two vectors
-        (1, 1024, 32, True),
-        (1, 1024, 70, True),  # 5 vectors take 4 lines
+        (1, 256, 128, _narrow("f32_gemm")),
+        (1, 256, 127, "f32_gemm"),  # they stay in the first-level cache
+        (2, 256, 128, "f32_gemm"),
+        (2, 512, 512, "f32_dot"),  # large, and read where they lie
+        (1, 512, 512, _narrow("f32_dot")),
+        (1, 4096, 8, "f32_dot"),  # a single sum, or two
+        (1, 2048, 16, "f32_"),
+        (1, 2048, 17, "f32_"),  # hardly more than half of two vectors
+        (1, 1024, 32, _narrow("f32_")),
+        (1, 1024, 70, _narrow("f32_gemm")),  # 5 vectors take 4 lines
     ],
 )
-def test_weights_have_24_bits_where_they_are_fewer_bytes(rows: int, depth: int, channels: int, is_narrow: bool) -> None:
+def test_how_few_rows_are_multiplied(rows: int, depth: int, channels: int, kernel: str) -> None:
     make, rng = ModelMaker(), np.random.default_rng(0)
     x, y = make.tensor((rows, depth)), make.tensor((rows, channels))
     weights = make.constant(rng.uniform(-1, 1, (channels, depth)) / depth, np.float32, FLOAT)
@@ -36,8 +41,8 @@ def test_weights_have_24_bits_where_they_are_fewer_bytes(rows: int, depth: int, 
     make.op("FULLY_CONNECTED", [x, weights, bias], [y], options)
     make.io([x], [y])
     check(make.model(), {x: rng.uniform(-1, 1, (rows, depth)).astype(np.float32)}, within=1e-6)
-    _, kernel = machine_code(make.model())
-    assert kernel.program is not None
-    names = kernel.program.plan.kernels
-    assert any("i24w" in name for name in names) is is_narrow
-    assert any("f32_dot" in name for name in names) is (rows == 1 and not is_narrow)
+    _, delegated = machine_code(make.model())
+    assert delegated.program is not None
+    products = [name for name in delegated.program.plan.kernels if "gemm" in name or "dot" in name]
+    assert products
+    assert all(kernel in name for name in products)
