@@ -58,11 +58,13 @@ STREAMED = 400 << 10
 """Bytes of weights from which they are streamed, panel by panel, instead of read anew for each tile."""
 
 STREAMED_DOT = 1 << 20
-"""Bytes of weights from which one to four rows are dot products, and the weights not packed.
+"""Bytes of weights of 16 bits from which two to four rows are dot products, and the weights not packed.
 
-One row of one or two vectors of channels is with fewer, too: so few sums would wait for each other. Measured on Zen 4
-with AVX2 and AVX-512, one row, dot products over packed floats: depth 16 and 1024 channels 2.5 and 1.9, 64 and 500 1.28
-and 1.2, 256 and 256 1.1 and 1.0, 256 and 24 0.94 and 1.0, 4096 and 10 (AVX2) 0.6."""
+Those of one row always are, and so are weights that are computed. Floats that are constant are packed, but for one row
+of one or two vectors of channels: so few sums would wait for each other. Measured on Zen 4, dot products over packed
+floats. One row, AVX2 and AVX-512: depth 16 and 1024 channels 2.5 and 1.9, 64 and 500 1.28 and 1.2, 256 and 256 1.1 and
+1.0, 256 and 24 0.94 and 1.0, 4096 and 10 (AVX2) 0.6. Two and four rows, AVX-512: 1 MB 1.29 and 1.1, 4 MB 1.23 and 1.08,
+16 MB 2.6 and 2.3, six times 4 MB 3.0 and 3.1, 64 MB 1.5 and 1.9."""
 
 REPEATED = 32 << 20
 """Bytes of weights below which one row is no dot product in a loop, where weights are packed once for all turns.
@@ -194,11 +196,15 @@ class Contraction(Tiled):
 
     def _suits_dot(self) -> bool:
         weights, lanes = self.weights, self.build.target.lanes()
-        costly = weights.bytes >= STREAMED_DOT or not weights.is_constant
-        few = self.columns <= MAX_ROWS and (costly or (self.columns == 1 and weights.channels <= 2 * lanes))
         single = self.rows == 1 and (self.images == 1 or weights.image != 0) and len(self.offsets) == 1
         # Weights that are read once or hardly more, and lie as dot products want them, are not packed.
         is_often = self.build.is_repeated and weights.is_constant and weights.bytes < REPEATED
+        if weights.is_constant and weights.item == 4:
+            few = self.columns == 1 and weights.channels <= 2 * lanes
+        else:
+            few = self.columns == 1 or (
+                self.columns <= MAX_ROWS and (weights.bytes >= STREAMED_DOT or not weights.is_constant)
+            )
         return single and few and weights.is_dense and self.scale is None and not is_often
 
     def _settle(self, choice: tuple[Tile, bool]) -> None:
