@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import ClassVar
 
+from gossamer.codegen.basis import RELU, RELU6
 from gossamer.codegen.dots import rounded
 from gossamer.codegen.expression import IDENTITY, Expression, name_of, operand_count
 from gossamer.codegen.ir import F32, I64, Function, Module, Part, Value, vector
@@ -56,6 +57,8 @@ _TOP = float(2**31 - 1024)
 _LEAST, _LARGEST = 2.0**-40, 2.0**40
 _SMALLER = 2.0**-40
 
+_ENDINGS: tuple[Expression, ...] = (IDENTITY, RELU, RELU6, ("add", 0, 1), ("logistic", 0), ("tanh", 0))
+
 
 def narrows(target: Target) -> bool:
     """Whether a target puts words together in so few instructions that it pays to have the weights of 24 bits."""
@@ -65,6 +68,11 @@ def narrows(target: Target) -> bool:
 def header_bytes(lanes: int, nv: int) -> int:
     """In front of the weights of a panel of ``nv`` vectors: where they are, and the factors of channels."""
     return HEADER + 4 * lanes * nv
+
+
+def lines_of(nv: int) -> int:
+    """Vectors of words that ``nv`` vectors of channels take in a step of depth."""
+    return nv - nv // 4
 
 
 @record(frozen=True)
@@ -94,8 +102,7 @@ class Gemm24(KernelSpec):
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         if narrows(target):
-            endings: tuple[Expression, ...] = (IDENTITY, ("add", 0, 1))
-            forms = product(range(1, MOST + 1), endings, (False, True))
+            forms = product(range(1, MOST + 1), _ENDINGS, (False, True))
             yield from (cls(target.name, *form) for form in forms)
 
     def emit(self, target: Target) -> str:
@@ -135,7 +142,7 @@ class Gemm24(KernelSpec):
     ) -> list[Value]:
         """The sums plus the products of all steps of depth: of inputs times ``scale`` and words, or, without that, of
         inputs and floats."""
-        step_bytes = 4 * f.lanes * (self.nv - self.nv // 4 if scale else self.nv)
+        step_bytes = 4 * f.lanes * (lines_of(self.nv) if scale else self.nv)
 
         def step(index: Value, at: int, sums: list[Value]) -> list[Value]:
             x = f.load(F32, f.at(f.at(a, index), at))
