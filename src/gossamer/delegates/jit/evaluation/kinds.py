@@ -557,7 +557,8 @@ def _search(kernel: Kernel, keys: Array, x: Array) -> Array:
 def _hash_signs(kernel: Kernel, seeds: Array, x: Array, weights: Array) -> Array:
     data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
     width = data.size // weights.size
-    return signs_of_hashes(seeds, data[: width * weights.size].reshape(-1, width), weights)
+    signs = signs_of_hashes(seeds.reshape(-1), data[: width * weights.size].reshape(-1, width), weights)
+    return signs.reshape(kernel.y.shape)
 
 
 def _pack_bits(kernel: Kernel, x: Array) -> Array:
