@@ -414,7 +414,7 @@ def test_what_nobody_foresaw_the_reference_kernel_computes(
     monkeypatch.setitem(KINDS, "map", lambda *_: 1 // 0)
     with caplog.at_level(logging.WARNING, logger="gossamer"):
         np.testing.assert_array_equal(results_of(model), reference)
-    (message,) = (record.getMessage() for record in caplog.records)
+    message = caplog.records[-1].getMessage()  # behind what is said once in a process
     assert message.startswith("LEAKY_RELU runs on its reference kernel: ZeroDivisionError: ")
 
 
