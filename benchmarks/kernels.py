@@ -14,11 +14,11 @@ Shares its arrays and argument blocks with the tests of the kernels: run it in a
 from __future__ import annotations
 
 import argparse
+import ctypes
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ from gossamer.codegen.kernels.move import Copy, Transpose
 from gossamer.codegen.kernels.scan import Scan
 from gossamer.codegen.kernels.winograd import planes_of
 from gossamer.codegen.layout import merged
-from gossamer.codegen.tiles import gemm_tile, winograd_group
+from gossamer.codegen.tiles import gemm_tile, proposals, winograd_group
 from gossamer.errors import CompileError
 from gossamer.ops import all_ops
 from gossamer.programs import host
@@ -130,16 +130,14 @@ def aligned(array: np.ndarray) -> np.ndarray:
     return copy
 
 
+DRIVER = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 3)
+"""A driver: its arguments, which thread it is, of how many."""
+
+
 def native(spec: Any, arguments: np.ndarray) -> Run:
     """One run of a driver."""
-    function, at = harness._PROTOTYPE(harness.address(spec)), arguments.ctypes.data
+    function, at = DRIVER(harness.address(spec)), arguments.ctypes.data
     return lambda: function(at, 0, 1)
-
-
-def tiles_of(target: Target, kind: str) -> tuple[tuple[int, int], ...]:
-    """What the target's file proposes."""
-    tiles: tuple[tuple[int, int], ...] = import_module(f"gossamer.targets.{target.name}").TILES[kind]
-    return tiles
 
 
 def contraction(
@@ -166,7 +164,7 @@ def contraction(
     pixels = out * columns
     ours: dict[str, Run] = {}
     keep = []
-    for mr, nv in tiles_of(target, "gemm"):
+    for mr, nv in proposals(target, "gemm"):
         if mr > pixels or nv > -(-channels // target.lanes()):
             continue
         blocks: list[tuple[int | None, int]] = [(None, 0)]
@@ -237,7 +235,7 @@ def depthwise(target: Target, size: int, kernel: int, stride: int, channels: int
     weights, bias = random(kernel, kernel, channels), random(channels)
     y = aligned(np.zeros((1, out, out, channels), np.float32))
     ours: dict[str, Run] = {}
-    for pixels, _ in tiles_of(target, "depthwise"):
+    for pixels, _ in proposals(target, "depthwise"):
         for known in (True, False):
             if pixels > out:
                 continue
@@ -269,7 +267,7 @@ def block(target: Target, size: int, depth: int, wide: int, channels: int, strid
     residual = x if stride == 1 and depth == channels else None
     pad = (1, 1, 1, 1) if stride == 1 else (0, 1, 0, 1)
     ours = {}
-    for tile in tiles_of(target, "gemm"):
+    for tile in proposals(target, "gemm"):
         for pixels in (7, 4):
             if pixels <= out:
                 run = test_rows.Rows(
