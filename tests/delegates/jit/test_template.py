@@ -314,6 +314,23 @@ def test_filled_in_it_is_what_the_shape_alone_would_become(model: Callable[[], b
     assert all(template.is_cast for template in templates._made)
 
 
+def one_template_serves(content: bytes, shapes: Sequence[list[int]]) -> None:
+    """Shapes of the only input, from the fourth on: to the bit what a fresh plan gives, and the same plan."""
+    interpreter = Interpreter(model_content=content)
+    for number, shape in enumerate(shapes):
+        results, alone = run(interpreter, [shape]), Interpreter(model_content=content)
+        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, [shape])]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.is_filled == (number >= 3)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    templates = kernel_of(interpreter)._templates
+    assert templates is not None
+    (only,) = templates._made
+    assert not only.closed
+
+
 def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
     net = Net()
     x = y = net.tensor((1, 8, 8, 3))
@@ -322,20 +339,7 @@ def test_padding_of_even_and_of_odd_images_is_one_template() -> None:
         y = net.then("CONV_2D", [y, net.weights(units, 3, 3, depth), net.weights(units)], 4, down)
     net.io([x], [y])
     content = net.model()
-    interpreter = Interpreter(model_content=content)
-    for size in (40, 41, 42, 43, 44, 45):
-        shapes = [[1, size, size, 3]]
-        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
-        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
-        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
-        assert kernel.is_filled == (size >= 43)
-        assert kernel.program is not None
-        assert fresh.program is not None
-        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
-    templates = kernel_of(interpreter)._templates
-    assert templates is not None
-    (only,) = templates._made
-    assert not only.closed
+    one_template_serves(content, [[1, size, size, 3] for size in (40, 41, 42, 43, 44, 45)])
 
 
 def wide_attention() -> bytes:
@@ -361,20 +365,8 @@ def wide_attention() -> bytes:
 
 def test_lengths_on_both_sides_of_the_depth_of_a_head_and_of_long_maps_are_one_template() -> None:
     content = wide_attention()
-    interpreter = Interpreter(model_content=content)
-    for length in (40, 41, 42, 43, 48, 49, 90, 96):  # rows of 96 floats are 8192 from 86 on
-        shapes = [[1, length, 96]]
-        results, alone = run(interpreter, shapes), Interpreter(model_content=content)
-        assert [one.tobytes() for one in results] == [one.tobytes() for one in run(alone, shapes)]
-        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
-        assert kernel.is_filled == (length >= 43)
-        assert kernel.program is not None
-        assert fresh.program is not None
-        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
-    templates = kernel_of(interpreter)._templates
-    assert templates is not None
-    (only,) = templates._made
-    assert not only.closed
+    lengths = (40, 41, 42, 43, 48, 49, 90, 96)  # rows of 96 floats are 8192 from 86 on
+    one_template_serves(content, [[1, length, 96] for length in lengths])
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,10 @@ from gossamer.delegates.delegate import (
     PartitionPrepareContext,
     SupposedNodes,
 )
-from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, Variables, kept_bytes
+from gossamer.delegates.jit.delegate import MOST_KEPT, Arena, JitDelegate, kept_bytes
 from gossamer.delegates.jit.lowered import COUNTS, Lowered, Refused
 from gossamer.delegates.jit.lowering import HANDLED, lower
+from gossamer.delegates.jit.states import Variables
 from gossamer.delegates.jit.steps import Counted, Look, Step, SteppedKernel
 from gossamer.dtypes import numpy_dtype, type_name
 from gossamer.errors import CompileError, DelegateError, InvokeError

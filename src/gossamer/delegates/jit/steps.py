@@ -10,7 +10,7 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import DelegateKernel, NodeInfo, PartitionInvokeContext
-from gossamer.delegates.jit.delegate import States, Variables
+from gossamer.delegates.jit.states import States, Variables
 from gossamer.errors import InvokeError
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.program import IndexFault, Program
