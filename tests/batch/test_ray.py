@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,6 +141,37 @@ def test_a_run_goes_on_on_a_cluster(
     assert summary.rows == 480
     assert summary.resumed > 300
     assert parquet.read_table(output).equals(parquet.read_table(alone))
+
+
+@marked
+def test_a_run_is_left_while_ray_is_busy(
+    tmp_path: Path, pictures: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of Ray Data that takes longer than Ray waits for ended the process once it was disconnected."""
+    import ray
+    from ray.data._internal.execution.streaming_executor import StreamingExecutor
+
+    step, shutdown = StreamingExecutor._scheduling_loop_step, ray.shutdown
+    alive = []
+
+    def slow(self: Any, topology: Any) -> Any:
+        goes_on = step(self, topology)
+        if self._shutdown:
+            time.sleep(3)
+        return goes_on
+
+    def seen() -> None:
+        alive.append([thread for thread in threading.enumerate() if isinstance(thread, StreamingExecutor)])
+        shutdown()
+
+    def stop(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StreamingExecutor, "_scheduling_loop_step", slow)
+    monkeypatch.setattr(ray, "shutdown", seen)
+    with pytest.raises(KeyboardInterrupt):
+        run(DIGITS, pictures, tmp_path / "output", ray=cluster.address, tell=stop)
+    assert alive == [[]]
 
 
 @marked

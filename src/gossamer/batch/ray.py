@@ -14,7 +14,9 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +33,14 @@ _TASKS = 32
 
 _PATIENCE = 10.0
 """Seconds to wait for a cluster to be reached; Ray itself would wait for minutes."""
+
+_LEAVING = 60.0
+"""Seconds to wait for the threads of Ray Data when a run is left; a step of theirs takes some milliseconds, or seconds
+on a machine that is busy."""
+
+_THREADS = ("StreamingExecutor", "iter_threaded")
+"""What Ray Data calls its threads that ask the cluster for something. Those it calls ``Prefetcher`` have nothing to do
+where nothing is fetched ahead."""
 
 
 def answers(
@@ -183,8 +193,21 @@ def _connected(address: str) -> Iterator[None]:
         raise InputError(f"there is no Ray cluster at {address!r} ({error}).") from None
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)  # that of Ray aborts
+    others = set(threading.enumerate())
     try:
         yield
     finally:
-        ray.shutdown()
+        if _ended(others):
+            ray.shutdown()
         logger.setLevel(level)
+
+
+def _ended(others: AbstractSet[threading.Thread]) -> bool:
+    """Whether the threads of Ray Data that began beside the others have ended, waiting for them: after a run that was
+    left in the middle, Ray waits for two seconds only, and the process ends at once if one of them asks for something
+    when it is no longer connected. It stays connected if they do not end."""
+    begun = [thread for thread in threading.enumerate() if thread not in others and thread.name.startswith(_THREADS)]
+    until = time.monotonic() + _LEAVING
+    for thread in begun:
+        thread.join(max(0.0, until - time.monotonic()))
+    return not any(thread.is_alive() for thread in begun)
