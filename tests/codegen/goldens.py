@@ -148,6 +148,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Pack(isa, weights="f16")
     yield from (Reduce(isa, "mean", along) for along in (False, True))
     yield Reduce(isa, "max", epilogue=("relu", 0))
+    yield from (Reduce(isa, "sum", along, type="i32", result="i64") for along in (False, True))
+    yield Reduce(isa, "prod", type="i8", result="i8")
     width = widths(target)[-1]
     yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2)
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)

@@ -35,7 +35,13 @@ def commands(node: Kernel, build: Build) -> None:
     if reduction in ("sum", "prod"):
         types = [type.replace("u", "i") for type in types]
     is_image = len(x.shape) == 4 and x.shape[0] == 1 and {1, 2} <= {*axes} <= {0, 1, 2}
-    if x.type == TensorType.FLOAT32 and is_image and x.is_whole and 4 * x.size >= BYTES and x.buffer not in build.by_channel:
+    if (
+        x.type == TensorType.FLOAT32
+        and is_image
+        and x.is_whole
+        and 4 * x.size >= BYTES
+        and x.buffer not in build.by_channel
+    ):
         _by_bands(node, build)
         return
     along, outer, arguments = nest(x, node.y, axes, build)
