@@ -388,6 +388,11 @@ class Lowering(Context, ABC):
         """The outputs of the first subgraph whose flag, a bool, is set; the last one has none, and runs otherwise."""
 
     @abstractmethod
+    def either(self, flag: View, first: Callable[[], View], second: Callable[[], View]) -> View:
+        """What the first says if the flag, a bool, is set, else what the second says, of the same shape and type: only
+        what one of them states runs."""
+
+    @abstractmethod
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         """Loop variables after the last turn: as long as the condition holds of them, the body makes the next."""
 

@@ -683,6 +683,17 @@ class GraphLowering(Lowering):
     def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
         return control_flow.branch(self._node, flags, subgraphs, operands, self._lowered, lower, self._origin)
 
+    def either(self, flag: View, first: Callable[[], View], second: Callable[[], View]) -> View:
+        outer, regions, views = self._graph, list[KernelGraph](), list[View]()
+        try:
+            for state in (first, second):
+                regions.append(KernelGraph())
+                self._graph = regions[-1]
+                views.append(state())
+        finally:
+            self._graph = outer
+        return control_flow.either(outer, flag, regions, views, self._origin)
+
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         return control_flow.loop(self._node, condition, body, operands, self._lowered, lower, self._origin)
 
