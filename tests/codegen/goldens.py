@@ -82,6 +82,7 @@ from gossamer.codegen.kernels.search import Search
 from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
+from gossamer.codegen.kernels.sort import Sort
 from gossamer.codegen.kernels.strassen import (
     Strassen,
     StrassenInnerOutput,
@@ -235,6 +236,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
+    yield Sort(isa)
     yield from (Unique(isa, type) for type in ("f32", "i64"))
     yield Where(isa, "i8")
     yield Segments(isa, "f32")
