@@ -73,9 +73,13 @@ class Gather(KernelSpec):
             indices = f.offset(a.indices, group * a.index_group)
             x = f.offset(a.x, group * a.x_group + row * a.x_row + first * a.x_column)
             y = f.offset(a.y, group * a.y_group + row * a.y_row + first * a.y_column)
+            # What is one box is walked through as many positions with the same index vector.
+            is_one = f.compare("eq", a.index_position, 0)
+            one = self._place(f, a, indices, f.select(is_one, a.components, 0), f.integer(0))
+            components = f.select(is_one, f.integer(0), a.components)
             with f.loop(0, a.positions) as positions:
                 number = positions.index
-                place = self._place(f, a, f.offset(indices, number * a.index_position))
+                place = self._place(f, a, f.offset(indices, number * a.index_position), components, one)
                 here, there = f.offset(x, number * a.x_position), f.offset(y, number * a.y_position)
                 if self.puts:
                     there = f.offset(there, place)
@@ -84,9 +88,9 @@ class Gather(KernelSpec):
                 self._move(f, a, here, there, count)
         return module.text()
 
-    def _place(self, f: Function, a: Arguments, indices: Value) -> Value:
-        """How many bytes an index vector moves the place."""
-        with f.loop(0, a.components, carry=[f.integer(0)]) as components:
+    def _place(self, f: Function, a: Arguments, indices: Value, count: Value, known: Value) -> Value:
+        """How many bytes ``count`` components of an index vector move the place, and what is known of it."""
+        with f.loop(0, count, carry=[known]) as components:
             axis = f.arguments(AXIS, f.offset(a.axes, components.index * AXIS.size))
             index = f.load(vector(f"i{self.index_bits}", 1), f.offset(indices, components.index * a.index_component))
             if self.index_bits < 64:
