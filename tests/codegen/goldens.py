@@ -82,6 +82,7 @@ from gossamer.codegen.kernels.search import Search
 from gossamer.codegen.kernels.segments import Segments
 from gossamer.codegen.kernels.softmax import Softmax
 from gossamer.codegen.kernels.softmax16 import Softmax16
+from gossamer.codegen.kernels.sort import Sort
 from gossamer.codegen.kernels.strassen import (
     Strassen,
     StrassenInnerOutput,
@@ -148,6 +149,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Pack(isa, weights="f16")
     yield from (Reduce(isa, "mean", along) for along in (False, True))
     yield Reduce(isa, "max", epilogue=("relu", 0))
+    yield from (Reduce(isa, "sum", along, type="i32", result="i64") for along in (False, True))
+    yield Reduce(isa, "prod", type="i8", result="i8")
     width = widths(target)[-1]
     yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2)
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
@@ -234,6 +237,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Random(isa, algorithm) for algorithm in ("philox", "threefry"))
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
+    yield Sort(isa)
     yield from (Unique(isa, type) for type in ("f32", "i64"))
     yield Where(isa, "i8")
     yield Segments(isa, "f32")

@@ -168,10 +168,11 @@ def _quotient(f: ir.Function, x: Value, y: Value) -> Value:
     """Truncated; the least integer over -1 wraps, over 0 is anything. CPUs trap in both cases."""
     minus_one = f.compare("eq", y, -1)
     divisor = f.select(minus_one | f.compare("eq", y, 0), f.constant(y.type, 1), y)
-    if ir.BYTES[x.type.element] > 2:
+    size = ir.BYTES[x.type.element]
+    if size == 8:
         quotient = f.wrapping("sdiv", x, divisor)
     else:  # one by one; of so few bits, a float is as near to a whole number as the quotient is
-        wide = x.type.with_element("float")
+        wide = x.type.with_element("double" if size == 4 else "float")
         dividend, by = (f.emit(wide, f"sitofp {value} to {wide}") for value in (x, divisor))
         quotient = f.emit(x.type, f"fptosi {dividend / by} to {x.type}")
     return f.select(minus_one, _negated(f, x), quotient)

@@ -270,7 +270,7 @@ _LISTED = (
     Kind("dynamic_parameters", ("ranges",), ("rule",), shareable=True),
     Kind("dynamic_quantize", ("x", "headers"), ("rule",), _elementwise, lies="rows", shareable=True),
     Kind("dynamic_range", ("x",), flops=_reduce, lies="rows", shareable=True),
-    Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce),
+    Kind("arg_reduce", ("x",), ("axis", "greatest"), _reduce, reduced=lambda settings: (settings["axis"],)),
     Kind("embed", ("ids", "places", "weights", "table"), ("combiner",), checks=True),
     Kind("gather", ("x", "vectors"), Boxes, lies="anywhere", moves="from", checks=True),
     Kind("hashsigns", ("seeds", "x", "weights")),

@@ -139,7 +139,7 @@ class Arithmetic:
             return self.graph.empty(shape, x.type)
         if not x.size:
             raise UntraceableError(f"the {reduction} of no elements")
-        if x.type == F32:
+        if x.type in (F32, TensorType.INT32, TensorType.INT64):
             return self.graph.reduce(reduction, x, axes)
         function: Any = {"sum": "add", "prod": "mul"}.get(reduction, reduction)
         for axis in sorted(axes):

@@ -6,6 +6,7 @@ wrap, and it runs ruy, which rounds twice, halves upwards both times.
 
 from __future__ import annotations
 
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -15,7 +16,7 @@ from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array
 from gossamer.records import replace
 from gossamer.schema.enums import TensorType
-from gossamer.views import POINTWISE, FixedPoint, View
+from gossamer.views import POINTWISE, FixedPoint, Geometry, View
 
 I16, I32, I64 = TensorType.INT16, TensorType.INT32, TensorType.INT64
 
@@ -71,3 +72,26 @@ def products_of_levels(graph: Lowering, x: View, weights: View) -> View:
     image, filter = graph.reshape(x, (1, 1, rows, depth)), graph.reshape(weights, (units, 1, 1, depth))
     sums = graph.quantized_convolution(image, filter, None, replace(POINTWISE, output=(1, rows)), None, I32)
     return graph.reshape(sums, (*x.shape[:-1], units))
+
+
+def convolution_of_computed(
+    graph: Lowering, x: View, filter: View, bias: View | None, windows: Geometry, to: FixedPoint
+) -> View:
+    """A convolution with int8 weights [O, h, w, C] that the model computes: the product of rows of what each window
+    sees and a matrix, which need not be packed."""
+    units, *taps, depth = filter.shape
+    if x.shape[3] != depth:
+        graph.refuse("weights of several groups are only known when the model runs")
+    after = windows.after(*x.shape[1:3])
+    padded = graph.pad(x, (0, *windows.before, 0), (0, *after, 0))
+    seen = []
+    for place in product(*map(range, taps)):
+        image = padded
+        for axis, (at, dilation, stride, size) in enumerate(
+            zip(place, windows.dilation, windows.stride, windows.output, strict=True), 1
+        ):
+            image = image.slice(axis, at * dilation, size, stride)
+        seen.append(image)
+    rows = graph.reshape(graph.concat(seen, 3), (x.shape[0] * prod(windows.output), prod(taps) * depth))
+    matrix = graph.reshape(graph.cast(filter, I16), (units, prod(taps) * depth)).permute((1, 0))
+    return graph.reshape(graph.quantized_matmul(rows, matrix, to, bias=bias), (x.shape[0], *windows.output, units))

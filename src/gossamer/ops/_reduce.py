@@ -86,7 +86,6 @@ def prepare_reduction(ctx: PrepareContext, *, accumulator: bool = False, fold: b
 
 
 _WIDENED = (TensorType.FLOAT32, TensorType.FLOAT16, TensorType.BOOL)
-_FUNCTIONS = {"sum": "add", "mean": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -> None:
@@ -96,7 +95,7 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
     """
     x = graph.input(0)
     if x.type not in types or (x.type in BYTES and x.quantization and reduction in ("sum", "prod")):
-        graph.refuse(f"there is no {_FUNCTIONS[reduction]} of quantized {type_name(x.type)}")
+        graph.refuse(f"there is no {reduction} of quantized {type_name(x.type)}")
     axes, y = resolved_axes(graph, graph.known(1), len(x.shape)), graph.value(0)
     if x.type in (*BYTES, TensorType.BOOL) and reduction in ("max", "min") and axes:
         y, axes = grouped_axes(graph, y, axes)
@@ -106,11 +105,10 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
         y = graph.cast(y, TensorType.FLOAT32)
         y = graph.cast(graph.reduce(reduction, y, axes) if axes else y, x.type)
     else:
-        if reduction == "mean":
-            y = graph.cast(y, TensorType.INT64)
-        for axis in axes:
-            y = folded(graph, _FUNCTIONS[reduction], y, axis)
-        if reduction == "mean":
+        is_mean = reduction == "mean"
+        if axes:
+            y = graph.reduce("sum" if is_mean else reduction, y, axes, TensorType.INT64 if is_mean else x.type)
+        if is_mean and axes:
             y = graph.map("div", y, graph.scalar(reduced_elements(x.shape, axes), y))
         y = graph.cast(y, x.type)
     graph.result(graph.reshape(y, graph.output().shape))

@@ -11,6 +11,7 @@ from gossamer.ops._places import Combine, scattered
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, Context, InvokeContext, PrepareContext, Shape
 from gossamer.schema.enums import TensorType
+from gossamer.views import View
 
 TYPES = {
     "data": (TensorType.FLOAT32, TensorType.INT32),
@@ -47,11 +48,22 @@ def reduced(ctx: InvokeContext, function: Any, initial: Any) -> Array:
 
 def lower_segments(graph: Lowering, combine: Combine, initial: float) -> None:
     """The same, by the name of the function in `Lowering.scatter`."""
-    data, ids, shape = graph.value(0), graph.value(1), graph.output().shape
+    data, ids = graph.value(0), graph.value(1)
+    _require_rows(graph)
+    known = graph.constant(1)
+    shape = _shape(graph, np.zeros(ids.shape, np.int32) if known is None else known, graph.known(2))
     rows = graph.reshape(data, (ids.size, elements(shape[1:])))
     places = graph.reshape(ids, (ids.size,))
+    if known is None:
+        is_segment = graph.map(("select", ("less", 0, 1), 2, 3), places, *_numbers(graph, shape[0], 1, 0))
+        fault = graph.kernel("nonzero", is_segment, shape=places.shape, type=TensorType.INT32)
+        places = graph.map("mul", places, fault)
     result = scattered(graph, rows, places, shape[0], combine, graph.scalar(initial, data), skips=True)
     graph.result(graph.reshape(result, shape))
+
+
+def _numbers(graph: Lowering, *numbers: int) -> list[View]:
+    return [graph.array(np.array(number, np.int32)) for number in numbers]
 
 
 def _require_rows(ctx: Context) -> None:

@@ -256,13 +256,12 @@ def _lower_builtin_hybrid(graph: Lowering) -> View:
 
 
 def _lower_int16(graph: Lowering) -> None:
-    x, bias, weights, windows = (
-        graph.value(0),
-        graph.value(2),
-        _int16.weights_of(graph, 1),
-        geometry(graph.data.windows),
-    )
+    x, bias, windows = graph.value(0), graph.value(2), geometry(graph.data.windows)
     to = _int16.requantization(graph.data.quantized)
+    if graph.constant(1) is None and graph.input(1).type == TensorType.INT8:
+        graph.result(_int16.convolution_of_computed(graph, x, graph.value(1), bias, windows, to))
+        return
+    weights = _int16.weights_of(graph, 1)
     if weights.shape[3] == 1 and x.shape[3] > 1 and to.rounding == "once":  # as many groups as channels
         filters = graph.array(np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0)))
         graph.result(graph.quantized_depthwise(x, filters, bias, windows, to))

@@ -6,11 +6,9 @@ sums from the end. float32 in order; int32 and int64 wrap.
 
 from __future__ import annotations
 
-from math import prod
-
 import numpy as np
 
-from gossamer.ops._axis import axis_within
+from gossamer.ops._axis import axis_within, by_axis
 from gossamer.ops._elementwise import prepare_unary
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, versions
@@ -60,26 +58,10 @@ def lower(graph: Lowering) -> None:
     if known is not None:
         graph.result(_lower_along(graph, x, axis_within(graph, known, len(x.shape))))
         return
-    axis, sums = _lower_axis(graph, len(x.shape)), _lower_along(graph, x, 0)
-    for other in range(1, len(x.shape)):
-        is_other = ("equal", 0, 1)
-        number = graph.array(np.array(other, np.int32))
-        sums = graph.map(("select", is_other, 2, 3), axis, number, _lower_along(graph, x, other), sums, type=x.type)
-    graph.result(sums)
+    graph.result(by_axis(graph, graph.value(1), len(x.shape), lambda axis: _lower_along(graph, x, axis)))
 
 
 def _lower_along(graph: Lowering, x: View, axis: int) -> View:
     options = graph.options
     settings = {"axis": axis, "exclusive": options.exclusive, "reverse": options.reverse}
     return graph.kernel("scan", x, shape=x.shape, type=x.type, **settings)
-
-
-def _lower_axis(graph: Lowering, rank: int) -> View:
-    """The axis that a run tells, counted from the front; one that is out of range is a fault."""
-    if prod(graph.input(1).shape) != 1:
-        graph.refuse("axis must hold 1 value")
-    zero, one, limit = (graph.array(np.array(number, np.int32)) for number in (0, 1, rank))
-    axis = graph.map(("select", ("less", 0, 1), ("add", 0, 2), 0), graph.reshape(graph.value(1), ()), zero, limit)
-    is_axis = ("and", ("greaterequal", 0, 1), ("less", 0, 2))
-    allowed = graph.map(("select", is_axis, 3, 1), axis, zero, limit, one)
-    return graph.map("mul", axis, graph.kernel("nonzero", allowed, shape=(), type=TensorType.INT32))

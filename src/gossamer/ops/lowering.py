@@ -369,8 +369,9 @@ class Lowering(Context, ABC):
         """A pool over [N, H, W, C]: elements outside the image do not count."""
 
     @abstractmethod
-    def reduce(self, reduction: Reduction, x: View, axes: Sequence[int]) -> View:
-        """A reduction over some dimensions, which stay with size 1."""
+    def reduce(self, reduction: Reduction, x: View, axes: Sequence[int], type: TensorType | None = None) -> View:
+        """A reduction of float32 or integers over some dimensions, which stay with size 1; sums of int32 may be of
+        another type, int64. Sums and products of integers wrap."""
 
     @abstractmethod
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
@@ -385,6 +386,11 @@ class Lowering(Context, ABC):
     @abstractmethod
     def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
         """The outputs of the first subgraph whose flag, a bool, is set; the last one has none, and runs otherwise."""
+
+    @abstractmethod
+    def either(self, flag: View, first: Callable[[], View], second: Callable[[], View]) -> View:
+        """What the first says if the flag, a bool, is set, else what the second says, of the same shape and type: only
+        what one of them states runs."""
 
     @abstractmethod
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:

@@ -121,7 +121,7 @@ def lower(graph: Lowering) -> None:
     if graph.input(0).quantization:
         _lower_quantized(graph)
     else:
-        lower_reduction(graph, "prod", TensorType.FLOAT32, TensorType.BOOL, TensorType.INT32, TensorType.INT64)
+        lower_reduction(graph, "prod", *_TYPES)
 
 
 def _lower_quantized(graph: Lowering) -> None:

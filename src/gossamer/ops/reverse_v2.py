@@ -10,12 +10,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from gossamer.ops._axis import by_axis
 from gossamer.ops._layout import FLOAT8_TYPES, integers, normalized_axis, require_output_type, require_rank
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import INT, Array, Context, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, input_type
 from gossamer.schema.enums import TensorType
 from gossamer.schema.options import ReverseV2Options
+from gossamer.views import View
 
 MAX_RANK = 8
 TYPES = (
@@ -68,9 +70,17 @@ def reference(ctx: InvokeContext) -> Array:
 @op.lower
 def lower(graph: Lowering) -> None:
     value = graph.value(0)
-    for axis in _axes(graph, graph.known(1)):
-        value = value.slice(axis, value.shape[axis] - 1, value.shape[axis], -1)
-    graph.result(value)
+
+    def reversed_along(*axes: int) -> View:
+        view = value
+        for axis in axes:
+            view = view.slice(axis, view.shape[axis] - 1, view.shape[axis], -1)
+        return view
+
+    if graph.constant(1) is None and graph.input(1).shape == (1,):
+        graph.result(by_axis(graph, graph.value(1), len(value.shape), reversed_along))
+        return
+    graph.result(reversed_along(*_axes(graph, graph.known(1))))
 
 
 def _axes(ctx: Context, values: Array) -> tuple[int, ...]:

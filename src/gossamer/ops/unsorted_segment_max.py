@@ -22,6 +22,7 @@ op = OpDef(
     versions=versions("2.10.0"),
     types=TYPES,
     options=UnsortedSegmentMaxOptions,
+    tells_shapes=True,
 )
 
 

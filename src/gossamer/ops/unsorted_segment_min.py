@@ -22,6 +22,7 @@ op = OpDef(
     versions=versions("2.11.0"),
     types=TYPES,
     options=UnsortedSegmentMinOptions,
+    tells_shapes=True,
 )
 
 

@@ -21,6 +21,7 @@ op = OpDef(
     versions=versions("2.10.0"),
     types=TYPES,
     options=UnsortedSegmentSumOptions,
+    tells_shapes=True,
 )
 
 

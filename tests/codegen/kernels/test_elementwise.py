@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from llvmlite.binding import parse_assembly
 
+from gossamer.codegen.basis import TO_LEVELS
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.elements import ELEMENTS
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
@@ -400,6 +401,25 @@ def test_quantize_and_dequantize(target: Target) -> None:
             target, ("mul", ("tof32", ("sub", ("toi32", 0), 1)), 2), "float32", q, points.astype(np.int32), scales
         )
         np.testing.assert_array_equal(real, output_of(DEQUANTIZE, case))
+
+
+@on_every_target
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_four_vectors_of_levels_are_those_of_one(target: Target, dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    special = [np.nan, np.inf, -np.inf, 1e30, -1e30, 3e4, -3e4, 4e4, -4e4, -0.0, 1e-45]
+    halves = np.arange(-300, 300) / 2
+    x = guarded(np.concatenate([special, halves, np.nextafter(halves, np.inf)]).astype(np.float32))
+    type = {"int8": "i8", "uint8": "u8"}[dtype]
+    spec = Map(target.name, TO_LEVELS, "vss", ("f32", "f32", "f32", type))
+    for point in (limits.min, 5, limits.max):
+        numbers = [guarded(np.float32([number])) for number in (1, point)]
+        y, one_by_one = guarded(np.zeros(x.size, dtype)), guarded(np.zeros(x.size, dtype))
+        for shape, result in (((1, 1, x.size), y), ((x.size, 1, 1), one_by_one)):
+            compute(spec, result.reshape(shape), [x.reshape(shape), *(n.reshape(1, 1, 1) for n in numbers)])
+        np.testing.assert_array_equal(y, one_by_one)
+        wanted = np.where(np.isnan(x), limits.max, np.clip(np.rint(x) + point, limits.min, limits.max))
+        np.testing.assert_array_equal(y, wanted)
 
 
 @on_every_target

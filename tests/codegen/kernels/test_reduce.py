@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
+from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.codegen.kernels.reduce import START, Reduce
+from gossamer.codegen.kernels.reduce import INTEGERS, START, Reduce, start_of
+from gossamer.dtypes import numpy_dtype
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import PLAIN, block, filled, guarded, normal, on_every_target, run
 
+DTYPES = {name: numpy_dtype(type) for type, name in ELEMENT_OF.items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+REDUCERS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 NUMPY = {"sum": np.sum, "mean": np.mean, "prod": np.prod, "max": np.max, "min": np.min}
 
 
@@ -24,7 +29,8 @@ def reduce(
     epilogue: Expression = IDENTITY,
 ) -> None:
     """x is [outer, rows, columns, inner]; inner is 1 if ``along``."""
-    spec = Reduce(target.name, reduction, along, epilogue)  # type: ignore[arg-type]
+    types = [NAMES[array.dtype] for array in (x, y)]
+    spec = Reduce(target.name, reduction, along, epilogue, type=types[0], result=types[1])  # type: ignore[arg-type]
     outer, rows, columns, inner = x.shape
     size = size or max(inner, 1)
     arguments = block(
@@ -86,6 +92,31 @@ def test_of_nothing(target: Target, along: bool) -> None:
         np.testing.assert_array_equal(y, np.nan if reduction == "mean" else start)
 
 
+OF_INTEGERS = [(reduction, *types) for reduction, all_types in INTEGERS.items() for types in all_types]
+
+
+@on_every_target
+@pytest.mark.parametrize(("reduction", "type", "result"), OF_INTEGERS)
+@pytest.mark.parametrize("along", [False, True])
+def test_integers(target: Target, along: bool, reduction: str, type: str, result: str) -> None:
+    limits, lanes = np.iinfo(DTYPES[type]), target.lanes(np.iinfo(DTYPES[result]).bits)
+    rng = np.random.default_rng(3)
+    for size in (1, lanes - 1, 4 * lanes + 1, 9 * lanes):
+        shape = (3, 2, size, 1) if along else (3, 2, 3, size)
+        x = guarded(rng.integers(limits.min, limits.max, shape, DTYPES[type], endpoint=True))
+        results = []
+        for threads in (1, 2):
+            y = guarded(np.zeros((3, shape[3]), DTYPES[result]))
+            reduce(target, reduction, along, x, y, 0 if along else 64, threads)
+            results.append(y.tobytes())
+        wide = x.astype(DTYPES[result])
+        np.testing.assert_array_equal(y, REDUCERS[reduction].reduce(wide, axis=(1, 2), dtype=wide.dtype))
+        assert results[0] == results[1]
+    y = guarded(np.zeros((2, 1), DTYPES[result]))
+    reduce(target, reduction, along, guarded(np.zeros((2, 0, 3, 1), DTYPES[type])), y)
+    np.testing.assert_array_equal(y, start_of(reduction, result))  # type: ignore[arg-type]
+
+
 @on_every_target
 @pytest.mark.parametrize("along", [False, True])
 def test_epilogue(target: Target, along: bool) -> None:
@@ -102,6 +133,11 @@ def test_names_and_refusals() -> None:
     with pytest.raises(CompileError, match="prologue and epilogue of a reduction have one operand"):
         Reduce("avx2", "sum", epilogue=("add", 0, 1)).emit(all_targets()["avx2"])
     assert Reduce("avx2", "sum", True, prologue=("mul", 0, 0)).name == "f32_x0_mul_reduce_sum_along__avx2"
+    assert Reduce("avx2", "sum", True, type="i32", result="i64").name == "i32_i64_reduce_sum_along__avx2"
+    with pytest.raises(CompileError, match="there is no max of u8 in u8"):
+        Reduce("avx2", "max", type="u8", result="u8").emit(all_targets()["avx2"])
+    with pytest.raises(CompileError, match="integers have neither"):
+        Reduce("avx2", "max", epilogue=("relu", 0), type="i32", result="i32").emit(all_targets()["avx2"])
     with pytest.raises(CompileError, match="one of sum, mean"):
         Reduce("avx2", "mode").emit(all_targets()["avx2"])  # type: ignore[arg-type]
 
@@ -111,3 +147,5 @@ def test_it_compiles(target: Target) -> None:
     for reduction in START:
         for along in (False, True):
             assembly(Reduce(target.name, reduction, along), target)  # type: ignore[arg-type]
+            for type, result in INTEGERS.get(reduction, ()):
+                assembly(Reduce(target.name, reduction, along, type=type, result=result), target)  # type: ignore[arg-type]

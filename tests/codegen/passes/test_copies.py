@@ -87,6 +87,26 @@ def test_short_rows_of_floats_stay() -> None:
     assert kinds(graph) == ["map"]
 
 
+def test_many_short_rows_are_reduced_across() -> None:
+    graph = KernelGraph()
+    x = Buffer((2, 100, 3), F32, 0).view()
+    graph.add("reduce", [x], (2, 100, 1), F32, ("sum", (2,), 0))
+    graph.add("arg_reduce", [x], (2, 100), TensorType.INT32, {"axis": 2, "greatest": True})
+    assert kinds(graph) == ["copy", "reduce", "copy", "arg_reduce"]
+    copy, reduce = graph.kernels[:2]
+    assert copy.operands[0].strides == (1, 300, 3)
+    assert reduce.operands[0].buffer is copy.y.buffer
+    assert (reduce.operands[0].shape, reduce.operands[0].strides) == ((2, 100, 3), (100, 1, 200))
+
+
+def test_few_or_long_rows_are_reduced_as_they_lie() -> None:
+    graph = KernelGraph()
+    for shape in ((10, 3), (1000, 17), (1000, 1)):
+        graph.add("reduce", [Buffer(shape, F32, 0).view()], (shape[0], 1), F32, ("sum", (1,), 0))
+    graph.add("reduce", [Buffer((3, 1000), F32, 0).view()], (1, 1000), F32, ("sum", (0,), 0))
+    assert kinds(graph) == ["reduce"] * 4
+
+
 def test_what_changes_is_copied_again() -> None:
     graph = KernelGraph()
     state = Buffer((4, 6), F32, 0).view()

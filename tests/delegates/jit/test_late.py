@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter, OpResolverType, PrepareError
+from gossamer import Interpreter, InvokeError, OpResolverType, PrepareError
 from gossamer.arrays import NDArray
 from gossamer.codegen.graph import KernelGraph
 from gossamer.delegates.jit import compiling, late, sizing
@@ -372,3 +372,28 @@ def test_nothing_is_chosen_from_rows() -> None:
         truth = np.isin(np.arange(3), chosen)
         np.testing.assert_array_equal(run(interpreter, X.ravel()[:3], truth), X.ravel()[chosen])
         assert late_kernel(interpreter).steps[0].program is not None
+
+
+@pytest.mark.parametrize("operator", ["SUM", "PROD", "MAX", "MIN"])
+def test_many_ids_of_segments_decide_no_shape(operator: str) -> None:
+    make = ModelMaker()
+    rows, y = make.tensor((500, 3), INT), make.tensor((4, 3), INT)
+    ids, count = make.tensor((500,), INT), make.constant(4, np.int32, INT)
+    make.op(f"UNSORTED_SEGMENT_{operator}", [rows, ids, count], [y])
+    make.io([rows, ids], [y])
+    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    engines = [
+        Interpreter(model_content=make.model()),
+        Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver),
+    ]
+    for engine in engines:
+        engine.allocate_tensors()
+    numbers = np.random.default_rng(0).integers(-3, 4, (500, 3), np.int32)
+    for segments in (np.arange(500) % 5 - 1, np.arange(500)[::-1] // 125):
+        ours, wanted = (run(engine, numbers, segments.astype(np.int32)) for engine in engines)
+        assert np.array_equal(ours, wanted)
+    (kernel,) = engines[0].delegate_kernels()
+    assert isinstance(kernel, JitKernel)
+    assert kernel.program is not None
+    with pytest.raises(InvokeError, match="segment id 4 must be less than num_segments 4"):
+        run(engines[0], numbers, np.full(500, 4, np.int32))

@@ -253,3 +253,14 @@ def test_short_runs_are_elements(type: TensorType, run: int, kernel: str) -> Non
     _, made = machine_code(make.model(), target=TARGETS[0])
     assert made.built is not None
     assert [step.kernel.split("__")[0] for step in made.built.steps] == [kernel]
+
+
+def test_reversed_along_an_axis_that_is_computed() -> None:
+    make = ModelMaker()
+    x, axis = make.tensor((3, 4, 5), TensorType.INT16), make.tensor((1,), TensorType.INT32)
+    y = make.tensor((3, 4, 5), TensorType.INT16)
+    make.op("REVERSE_V2", [x, axis], [y], version=3)
+    make.io([x, axis], [y])
+    numbers = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
+    for along in (0, 1, -1):
+        check(make.model(), {x: numbers, axis: np.int32([along])})

@@ -237,6 +237,35 @@ def test_weights_of_bytes_for_int16(
         np.testing.assert_array_equal(outputs(theirs, fed)[0], y.value)
 
 
+@pytest.mark.parametrize("bias_type", [np.int32, np.int64])
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["formula", "litert"])
+def test_computed_filters_for_int16(bias_type: type, peer: bool) -> None:
+    """As those that are constant."""
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-30_000, 30_000, (2, 9, 8, 3), np.int16), rng.integers(-128, 128, (5, 3, 2, 3), np.int8)
+    bias = const(rng.integers(-(10**6), 10**6, 5), bias_type, scale=2e-4 * 0.01)
+    options = Conv2DOptions(
+        padding=Padding.SAME, stride_h=2, stride_w=1, dilation_w_factor=2, quantized_bias_type=bias.type
+    )
+    found = []
+    for is_constant in (True, False):
+        inputs = [tensor(x, np.int16, scale=2e-4), tensor(w, np.int8, scale=0.01, constant=is_constant), bias]
+        y = tensor(np.zeros((2, 5, 8, 5)), np.int16, scale=5e-4)
+        model = model_of(conv_2d.op, Case("", inputs, [y], options, version=8))
+        interpreter, _ = machine_code(model)
+        fed = {details["index"]: value for details, value in zip(interpreter.get_input_details(), (x, w), strict=False)}
+        found.append(outputs(interpreter, fed)[0])
+        if peer:
+            from ai_edge_litert.interpreter import Interpreter
+
+            theirs = Interpreter(model_content=model)
+            theirs.allocate_tensors()
+            found.append(outputs(theirs, fed)[0])
+    assert np.abs(found[0]).max() > 1000
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
 @pytest.mark.parametrize("depth", [64, 100, 300])
 def test_products_that_are_rounded_twice_round_once(depth: int) -> None:
     """In one kernel, where a nudge is found that makes it exact; scales as small as this one have none."""

@@ -18,10 +18,9 @@ def commands(node: Kernel, build: Build) -> None:
     behind = merged(y.shape[axis:], x_strides[axis + 1 :], y_strides[axis:])
     items = item_bytes(x.buffer), item_bytes(y.buffer)
     along = x_strides[axis] == items[0]
-    inner: tuple[int, ...] = (1, *items)
-    if not along and behind and behind[-1][1:] == items:
-        inner = behind.pop()
     outer = before + behind
+    inner = (1, *items) if along else next((one for one in outer[::-1] if one[1:] == items), (1, *items))
+    outer = [one for one in outer if one is not inner]
     largest = max(range(len(outer)), key=lambda at: outer[at][0], default=0)
     rows = outer.pop(largest) if outer else (1, 0, 0)
     block, blocks = blocks_of(inner[0], rows[0])

@@ -60,9 +60,14 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
     if runs and columns[0] != 1:
         columns = (columns[0] * item, 1, 1)
         item = 1
-    row = inside.pop() if inside else _ONE
     position = positions.pop()
+    is_one = position is _ONE and bool(inside)
+    if is_one:  # of which the kernel walks through three more dimensions
+        position = (*inside.pop(), 0)
+    row = inside.pop() if inside else _ONE
     group = positions.pop() if positions else _ONE
+    if is_one and inside:
+        group = (*inside.pop(), 0)
     block, blocks = blocks_of(columns[0], group[0] * row[0], 4096)
     if group[0] == 1 and row[0] * blocks < MANY:
         group, position = position, group  # threads share groups

@@ -6,11 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.reduce import Reduce
 from gossamer.codegen.layout import item_bytes, merged
 from gossamer.programs.program import Address
+from gossamer.schema.enums import TensorType
 from gossamer.sizes import computed
 from gossamer.views import View
 
@@ -29,13 +31,22 @@ def commands(node: Kernel, build: Build) -> None:
     """One command, or two where the threads that reduce an image should have the rows that they have written."""
     (x,) = node.operands[:1]
     reduction, axes, prologue = node.settings
+    types = [ELEMENT_OF[view.type] for view in (x, node.y)]
+    if reduction in ("sum", "prod"):
+        types = [type.replace("u", "i") for type in types]
     is_image = len(x.shape) == 4 and x.shape[0] == 1 and {1, 2} <= {*axes} <= {0, 1, 2}
-    if is_image and x.is_whole and 4 * x.size >= BYTES and x.buffer not in build.by_channel:
+    if (
+        x.type == TensorType.FLOAT32
+        and is_image
+        and x.is_whole
+        and 4 * x.size >= BYTES
+        and x.buffer not in build.by_channel
+    ):
         _by_bands(node, build)
         return
     along, outer, arguments = nest(x, node.y, axes, build)
     build.repeat(
-        Reduce(build.target.name, reduction, along, node.epilogue, prologue),
+        Reduce(build.target.name, reduction, along, node.epilogue, prologue, *types),
         outer,
         ("x", "y"),
         x=build.address(x),
@@ -99,10 +110,10 @@ def nest(x: View, y: View, axes: Sequence[int], build: Build) -> tuple[bool, lis
         else:
             kept.append(dimension)
     kept, reduced = _merged(kept), _merged(reduced)
-    item = item_bytes(x.buffer)
-    along = bool(reduced) and reduced[-1][1] == item
-    inner: Dimension = (1, item, item)
-    if not along and kept and kept[-1][1:] == (item, item):
+    items = item_bytes(x.buffer), item_bytes(y.buffer)
+    along = bool(reduced) and reduced[-1][1] == items[0]
+    inner: Dimension = (1, *items)
+    if not along and kept and kept[-1][1:] == items:
         inner = kept.pop()
     outer = max(kept, default=(1, 0, 0))
     kept = [dimension for dimension in kept if dimension is not outer]

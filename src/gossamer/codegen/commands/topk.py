@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer.codegen.commands import Build
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.topk import TopK
+from gossamer.codegen.kernels.sort import Sort, scratch_bytes
+from gossamer.codegen.kernels.topk import FEW, TopK
 from gossamer.codegen.layout import merged
+from gossamer.codegen.spec import KernelSpec
+from gossamer.programs.program import SCRATCH, Address
+
+SORTED = 8
+"""If this part of a row is wanted, all of it is sorted."""
 
 
 def commands(node: Kernel, build: Build) -> None:
@@ -15,15 +23,22 @@ def commands(node: Kernel, build: Build) -> None:
     outer = merged(y.shape[:-1], build.strides(x)[:-1], build.strides(y)[:-1])
     largest = max(range(len(outer)), key=lambda at: outer[at][0], default=0)
     rows, x_row, y_row = outer.pop(largest) if outer else (1, 0, 0)
+    type, count, k = ELEMENT_OF[x.type], x.shape[-1], y.shape[-1]
+    spec: KernelSpec = TopK(build.target.name, type)
+    memory: dict[str, Any] = {}
+    if k > FEW and k * SORTED >= count:
+        spec = Sort(build.target.name, type)
+        memory = {"scratch": Address(SCRATCH), "scratch_thread": build.scratch(scratch_bytes(type, count))}
     build.repeat(
-        TopK(build.target.name, ELEMENT_OF[x.type]),
+        spec,
         outer,
         ("x", "y"),
         x=build.address(x),
         y=build.address(y),
         rows=rows,
-        count=x.shape[-1],
-        k=y.shape[-1],
+        count=count,
+        k=k,
         x_row=x_row,
         y_row=y_row,
+        **memory,
     )

@@ -20,6 +20,7 @@ from gossamer.codegen.basis import (
     TO_LEVELS,
     WORD_MAPS,
 )
+from gossamer.codegen.dots import Byte
 from gossamer.codegen.elements import ELEMENT_OF, ELEMENTS, element
 from gossamer.codegen.expression import (
     FUNCTIONS,
@@ -33,7 +34,8 @@ from gossamer.codegen.expression import (
     parameters_of,
     type_of,
 )
-from gossamer.codegen.ir import Module, Part, Value, vector
+from gossamer.codegen.ir import Function, Module, Part, Value, vector
+from gossamer.codegen.kernels.dynamic import levels_of_four
 from gossamer.codegen.quantized import read_row
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -183,6 +185,10 @@ class Map(KernelSpec):
                     read[number] = read_row(f, getattr(a, f"x{number}"), scalars[row_number])
 
                 def block(at: Value, parts: list[Part], _: list[Value]) -> None:
+                    if len(parts) > 1:
+                        xs = [f.load(f.f32, f.at(f.at(sources[0], at), v * f.lanes)) for v in range(len(parts))]
+                        f.store(self._levels(f, xs, scalars[1], scalars[2]), f.at(destination, at, "i8"))
+                        return
                     (part,) = parts
                     values: list[Any] = []
                     for number, name in enumerate(types):
@@ -198,8 +204,20 @@ class Map(KernelSpec):
                     result = elements.convert(apply(self.expression, f, values, types), of_result, y_type)
                     part.store(elements.stored(result, y_type), f.at(destination, at, element(y_type).memory))
 
-                f.vectors(count, block, size=1, masked=masked, lanes=target.lanes(8) if self._is_of_bytes() else 0)
+                unroll = 4 if self._quantizes() else 1
+                lanes = target.lanes(8) if self._is_of_bytes() else 0
+                f.vectors(count, block, unroll, size=1, masked=masked, lanes=lanes)
         return module.text()
+
+    def _quantizes(self) -> bool:
+        """Whether floats become bytes of one scale: four vectors make one of bytes, which saturates by itself."""
+        *floats, result = self._types
+        return (self.expression, self.operands) == (TO_LEVELS, "vss") and set(floats) == {"f32"} and result in BYTES
+
+    def _levels(self, f: Function, xs: list[Value], reciprocal: Value, zero_point: Value) -> Value:
+        short = f.emit(vector("i16", 1), f"fptosi {zero_point} to i16")
+        type: Byte = "i8" if self._types[-1] == "i8" else "u8"
+        return levels_of_four(f, type, xs, f.splat(reciprocal), f.splat(short, 2 * f.lanes))
 
     def _is_of_bytes(self) -> bool:
         """Whether all that is computed is bytes, or truths about them."""

@@ -73,9 +73,15 @@ class Gather(KernelSpec):
             indices = f.offset(a.indices, group * a.index_group)
             x = f.offset(a.x, group * a.x_group + row * a.x_row + first * a.x_column)
             y = f.offset(a.y, group * a.y_group + row * a.y_row + first * a.y_column)
+            # What is one box is walked through as many positions with the same index vector.
+            is_one = f.compare("eq", a.index_position, 0)
+            one = _place(f, a, indices, self.index_bits, self.clamps, f.select(is_one, a.components, 0), f.integer(0))
+            components = f.select(is_one, f.integer(0), a.components)
             with f.loop(0, a.positions) as positions:
                 number = positions.index
-                place = _place(f, a, f.offset(indices, number * a.index_position), self.index_bits, self.clamps)
+                place = _place(
+                    f, a, f.offset(indices, number * a.index_position), self.index_bits, self.clamps, components, one
+                )
                 here, there = f.offset(x, number * a.x_position), f.offset(y, number * a.y_position)
                 if self.puts:
                     there = f.offset(there, place)
@@ -95,9 +101,9 @@ class Gather(KernelSpec):
             f.store(value, f.offset(y, columns.index * a.y_column))
 
 
-def _place(f: Function, a: Arguments, indices: Value, bits: int, clamps: bool) -> Value:
-    """How many bytes an index vector moves the place."""
-    with f.loop(0, a.components, carry=[f.integer(0)]) as components:
+def _place(f: Function, a: Arguments, indices: Value, bits: int, clamps: bool, count: Value, known: Value) -> Value:
+    """How many bytes ``count`` components of an index vector move the place, and what is known of it."""
+    with f.loop(0, count, carry=[known]) as components:
         axis = f.arguments(AXIS, f.offset(a.axes, components.index * AXIS.size))
         index = f.load(vector(f"i{bits}", 1), f.offset(indices, components.index * a.index_component))
         if bits < 64:
@@ -147,7 +153,7 @@ class Aim(KernelSpec):
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
-        place = _place(f, a, a.indices, self.index_bits, self.clamps)
+        place = _place(f, a, a.indices, self.index_bits, self.clamps, a.components, f.integer(0))
         with f.share(f.load(I64, a.readers)) as number:
             reader = f.offset(a.readers, number * 16)
             f.store(f.load(I64, f.offset(reader, 16)) + place, f.load(PTR, f.offset(reader, 8)))

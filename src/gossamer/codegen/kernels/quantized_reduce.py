@@ -3,7 +3,7 @@ values, whether any is true, or all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
@@ -139,42 +139,69 @@ def extreme_of_rows(
     f: Function, type: Integers, x: Value, rows: Value, columns: Value, stride: Value, greater: bool
 ) -> Value:
     """The extreme of rows of contiguous elements."""
-    lanes, size = type.lanes(f.target), type.bits // 8
-    whole = vector(type.memory, lanes)
     worst = _worst(type, greater)
-    start = [f.constant(whole, worst), f.constant(whole.scalar, worst)]
-    vectors = columns & -lanes
-    with f.loop(0, rows, carry=start) as down:
-        row = f.offset(x, down.index * stride)
-        with f.loop(0, vectors, lanes, carry=down.values[:1]) as across:
-            value = f.load(whole, f.offset(row, across.index * size))
-            across.hand_on([type.beyond(value, across.values[0], greater)])
-        with f.loop(vectors, columns, carry=down.values[1:]) as rest:
-            value = f.load(whole.scalar, f.offset(row, rest.index * size))
-            rest.hand_on([type.beyond(value, rest.values[0], greater)])
-        down.hand_on([*across.results, *rest.results])
-    name = f"@llvm.vector.reduce.{'s' if type.signed else 'u'}{'max' if greater else 'min'}.{whole.suffix}"
-    f.module.declare(f"declare {whole.scalar} {name}({whole})")
-    best = f.emit(whole.scalar, f"call {whole.scalar} {name}({down.results[0]})")
-    return type.beyond(best, down.results[1], greater)
+    start = [f.constant(vector(type.memory, lanes), worst) for lanes in (type.lanes(f.target), 1)]
+
+    def beyond(value: Value, best: Value) -> Value:
+        return type.beyond(value, best, greater)
+
+    best, alone = _along_rows(f, type, x, (rows, columns, stride), worst, start, beyond, beyond)
+    name = f"@llvm.vector.reduce.{'s' if type.signed else 'u'}{'max' if greater else 'min'}.{best.type.suffix}"
+    f.module.declare(f"declare {best.type.scalar} {name}({best.type})")
+    return type.beyond(f.emit(best.type.scalar, f"call {best.type.scalar} {name}({best})"), alone, greater)
 
 
 def _sum_of_rows(f: Function, type: Integers, x: Value, rows: Value, columns: Value, stride: Value) -> Value:
     """The sum of rows of contiguous elements, an i32."""
-    lanes = type.lanes(f.target)
-    whole = vector(type.memory, lanes)
     sums = _Sums(f, type)
+
+    def one_more(value: Value, total: Value) -> Value:
+        return f.wrapping("add", total, type.widened(value, "i32"))
+
+    start = [f.constant(sums.type, 0), f.constant(I32, 0)]
+    total, alone = _along_rows(f, type, x, (rows, columns, stride), sums.nothing, start, sums.add, one_more)
+    counted = columns if _has_masks(f) else columns & -type.lanes(f.target)
+    return f.wrapping("add", sums.total(total, rows * counted), alone)
+
+
+def _has_masks(f: Function) -> bool:
+    """Masks on bytes and words are instructions of AVX-512 only."""
+    return f.target.vector_bits == 512
+
+
+def _along_rows(
+    f: Function,
+    type: Integers,
+    x: Value,
+    sizes: tuple[Value, Value, Value],
+    fill: int,
+    start: list[Value],
+    add: Callable[[Value, Value], Value],
+    add_one: Callable[[Value, Value], Value],
+) -> tuple[Value, Value]:
+    """What vectors of rows come to, and those elements behind them that are no vector: those of a vector in part, with
+    ``fill`` in the others, where there are masks. ``sizes``: rows, columns, bytes from row to row."""
+    rows, columns, stride = sizes
+    lanes, size = type.lanes(f.target), type.bits // 8
+    whole = vector(type.memory, lanes)
     vectors = columns & -lanes
-    size = type.bits // 8
-    with f.loop(0, rows, carry=[f.constant(sums.type, 0), f.constant(I32, 0)]) as down:
+    with f.loop(0, rows, carry=start) as down:
         row = f.offset(x, down.index * stride)
         with f.loop(0, vectors, lanes, carry=down.values[:1]) as across:
-            across.hand_on([sums.add(across.values[0], f.load(whole, f.offset(row, across.index * size)))])
-        with f.loop(vectors, columns, carry=down.values[1:]) as rest:
-            value = type.widened(f.load(whole.scalar, f.offset(row, rest.index * size)), "i32")
-            rest.hand_on([f.wrapping("add", rest.values[0], value)])
-        down.hand_on([*across.results, *rest.results])
-    return f.wrapping("add", sums.total(down.results[0], rows * vectors), down.results[1])
+            across.hand_on([add(f.load(whole, f.offset(row, across.index * size)), across.values[0])])
+        if _has_masks(f):
+            rest = columns & (lanes - 1)
+            with f.loop(0, rest, lanes, carry=across.results) as last:
+                part = Part(f, vector("float", lanes), rest)
+                last.hand_on([add(part.load(f.offset(row, vectors * size), fill, type.memory), last.values[0])])
+            down.hand_on([*last.results, down.values[1]])
+        else:
+            with f.loop(vectors, columns, carry=down.values[1:]) as ones:
+                value = f.load(whole.scalar, f.offset(row, ones.index * size))
+                ones.hand_on([add_one(value, ones.values[0])])
+            down.hand_on([*across.results, *ones.results])
+    first, second = down.results
+    return first, second
 
 
 class _Sums:
@@ -190,7 +217,12 @@ class _Sums:
         if type.bits == 16:
             self.type = vector("i32", type.lanes(f.target))
 
-    def add(self, sums: Value, x: Value) -> Value:
+    @property
+    def nothing(self) -> int:
+        """An element that adds nothing: of bytes, of which sums are those of differences from it."""
+        return -128 if self._signed and self._type.bits == 8 and not self._arm else 0
+
+    def add(self, x: Value, sums: Value) -> Value:
         """The sums with the elements of a vector."""
         f = self._f
         if self._type.bits == 16:

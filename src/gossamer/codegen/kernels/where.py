@@ -57,10 +57,11 @@ class Where(KernelSpec):
             with f.loop(0, f.select(f.compare("sgt", a.rank, 1), count, 0)) as found:
                 at = count - found.index - 1
                 place, row = f.load(I64, f.at(a.y, at, "i64")), f.at(a.y, at * a.rank, "i64")
-                with f.loop(0, a.rank, carry=[place]) as axes:
+                with f.loop(0, a.rank - 1, carry=[place]) as axes:
                     (rest,) = axes.values
                     axis = a.rank - axes.index - 1
                     quotient = rest // f.load(I64, f.at(a.sizes, axis, "i64"))
                     f.store(rest - quotient * f.load(I64, f.at(a.sizes, axis, "i64")), f.at(row, axis, "i64"))
                     axes.hand_on([quotient])
+                f.store(axes.results[0], row)
         return module.text()

@@ -37,15 +37,27 @@ def branch(
     if not flags:
         return call(node, subgraphs[0], operands, lowered, lower)
     first, second = _region(lowered), _region(lowered)
-    either = call(node, subgraphs[0], operands, first, lower)
+    some = call(node, subgraphs[0], operands, first, lower)
     other = branch(node, flags[1:], subgraphs[1:], operands, second, lower, origin)
-    if not either:
+    if not some:
         raise Refused("it has no results")
-    results = [Buffer(view.shape, view.type).view() for view in either]
-    for region, views in ((first, either), (second, other)):
-        for view, result in zip(views, results, strict=True):
-            region.graph.copy(_reshaped(view, result.shape), result, origin)
-    _add(lowered.graph, "branch", flags[0], [first.graph, second.graph], results, origin)
+    return _either(lowered.graph, flags[0], [first.graph, second.graph], [some, other], origin)
+
+
+def either(graph: KernelGraph, flag: View, regions: Sequence[KernelGraph], views: Sequence[View], origin: str) -> View:
+    """See `Lowering.either`: what two regions compute, as one of them will."""
+    (result,) = _either(graph, flag, regions, [[view] for view in views], origin)
+    return result
+
+
+def _either(
+    graph: KernelGraph, flag: View, regions: Sequence[KernelGraph], views: Sequence[Sequence[View]], origin: str
+) -> list[View]:
+    results = [Buffer(view.shape, view.type).view() for view in views[0]]
+    for region, own in zip(regions, views, strict=True):
+        for view, result in zip(own, results, strict=True):
+            region.copy(_reshaped(view, result.shape), result, origin)
+    _add(graph, "branch", flag, regions, results, origin)
     return results
 
 

@@ -22,7 +22,7 @@ from gossamer.delegates.jit.numbers import constant_of, greatest, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
 from gossamer.dtypes import byte_size, element_bits, is_packed, numpy_dtype, pack, type_name, unpacked_type
 from gossamer.errors import CompileError
-from gossamer.ops.lowering import Expression, Lowering, is_grid
+from gossamer.ops.lowering import Expression, Lowering, Reduction, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
 from gossamer.sizes import Later
@@ -665,14 +665,14 @@ class GraphLowering(Lowering):
         shape = (x.shape[0], *geometry.output, x.shape[3])
         return self._graph.add("window", [x], shape, x.type, (reduction, geometry), origin=self._origin)
 
-    def reduce(self, reduction: Literal["sum", "mean", "prod", "max", "min"], x: View, axes: Sequence[int]) -> View:
+    def reduce(self, reduction: Reduction, x: View, axes: Sequence[int], type: TensorType | None = None) -> View:
         runs = _runs(x.shape, axes)
         while len(runs) > 2:  # more than a kernel takes
-            x, axes = self.reduce(reduction, x, runs[0]), [axis for axis in axes if axis not in runs[0]]
+            x, axes = self.reduce(reduction, x, runs[0], type), [axis for axis in axes if axis not in runs[0]]
             runs = runs[1:]
         shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
         settings = (reduction, tuple(sorted(axes)), IDENTITY)
-        return self._graph.add(REDUCE, [x], shape, x.type, settings, origin=self._origin)
+        return self._graph.add(REDUCE, [x], shape, type or x.type, settings, origin=self._origin)
 
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
         return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)
@@ -682,6 +682,17 @@ class GraphLowering(Lowering):
 
     def branch(self, flags: Sequence[View], subgraphs: Sequence[int], operands: Sequence[View]) -> Sequence[View]:
         return control_flow.branch(self._node, flags, subgraphs, operands, self._lowered, lower, self._origin)
+
+    def either(self, flag: View, first: Callable[[], View], second: Callable[[], View]) -> View:
+        outer, regions, views = self._graph, list[KernelGraph](), list[View]()
+        try:
+            for state in (first, second):
+                regions.append(KernelGraph())
+                self._graph = regions[-1]
+                views.append(state())
+        finally:
+            self._graph = outer
+        return control_flow.either(outer, flag, regions, views, self._origin)
 
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         return control_flow.loop(self._node, condition, body, operands, self._lowered, lower, self._origin)

@@ -415,7 +415,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 
 def _reduce(kernel: Kernel, x: Array) -> Array:
     reduction, axes, _ = kernel.settings  # prologues come of passes
-    y: Array = _REDUCTIONS[reduction].reduce(x, axis=axes, keepdims=True)
+    y: Array = _REDUCTIONS[reduction].reduce(x, axis=axes, keepdims=True, dtype=numpy_dtype(kernel.y.type))
     return y / np.float32(x.size // y.size) if reduction == "mean" else y
 
 
