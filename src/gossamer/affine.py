@@ -7,7 +7,6 @@ many as x has. The integers are those of mathematics and do not wrap: what is re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from gossamer.records import field, record
 from gossamer.views import Buffer, View
@@ -18,7 +17,7 @@ Element = tuple[Buffer, int]
 
 @record(frozen=True)
 class Affine:
-    """``constant``, and for each of some elements so many times its value."""
+    """``constant``, which may be open (`gossamer.sizes`), and for each of some elements so many times its value."""
 
     constant: int
     terms: Mapping[Element, int] = field(default_factory=dict)
@@ -29,7 +28,7 @@ class Affine:
         return not self.terms
 
     def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
+        if not isinstance(other, Affine):
             return Affine(self.constant + other, self.terms)
         terms = dict(self.terms)
         for element, factor in other.terms.items():
@@ -78,13 +77,15 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def greatest(self, number: Affine) -> float:
-        """What a number is known not to be more than; infinite if nothing is."""
-        return min(-self._least_of((number - known) * -1) for known in (Affine(0), *self._sums))
+    def greatest(self, number: Affine) -> int | None:
+        """What a number is known not to be more than; ``None`` if nothing is."""
+        least = [self._least_of((number - known) * -1) for known in (Affine(0), *self._sums)]
+        return min([-one for one in least if one is not None], default=None)
 
-    def _least_of(self, number: Affine) -> float:
-        total = float(number.constant)
+    def _least_of(self, number: Affine) -> int | None:
+        total, is_known = number.constant, True
         for element, factor in number.terms.items():
             self.asked.add(element)
-            total += factor * self._least[element] if factor > 0 and element in self._least else -inf
-        return total
+            is_known &= factor > 0 and element in self._least
+            total += factor * self._least.get(element, 0)
+        return total if is_known else None

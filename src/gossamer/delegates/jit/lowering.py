@@ -25,7 +25,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import Later
+from gossamer.sizes import Later, whole
 from gossamer.views import (
     POINTWISE,
     Buffer,
@@ -294,7 +294,7 @@ class GraphLowering(Lowering):
     def numbers(self, position: int) -> Sequence[Affine]:
         array = self.constant(position)
         if array is not None:
-            return [Affine(int(number)) for number in array.reshape(-1)]
+            return [Affine(whole(number)) for number in array.reshape(-1)]
         numbers = numbers_of(self.value(position), self._graph)
         if numbers is None:
             self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
@@ -310,7 +310,8 @@ class GraphLowering(Lowering):
         return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
+        greatest = self._lowered.ranges.greatest(Affine(0) + number - other)
+        return greatest is not None and greatest <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
@@ -396,13 +397,13 @@ class GraphLowering(Lowering):
             return self._replaced(pieces, views, axis)
         shape = list(views[0].shape)
         shape[axis] = sum(view.shape[axis] for view in views)
-        whole = Buffer(tuple(shape), views[0].type).view()
+        joined = Buffer(tuple(shape), views[0].type).view()
         start = 0
         for view in views:
             if view.size:
-                self._graph.copy(view, whole.slice(axis, start, view.shape[axis]), self._origin)
+                self._graph.copy(view, joined.slice(axis, start, view.shape[axis]), self._origin)
             start += view.shape[axis]
-        return whole
+        return joined
 
     def _replaced(self, pieces: Sequence[View | Stretch], views: Sequence[View], axis: int) -> View:
         """A copy of a view with other elements along an axis, between what is left of it on either side."""
@@ -579,8 +580,8 @@ class GraphLowering(Lowering):
             self.convolution(image.slice(3, start, size), filter.slice(3, start, size), None, geometry)
             for start, size in zip(starts, sizes, strict=True)
         ]
-        whole = [self.cast(part, TensorType.INT32) for part in parts]
-        return reduce(lambda sums, part: self.map("add", sums, part), whole)
+        summands = [self.cast(part, TensorType.INT32) for part in parts]
+        return reduce(lambda sums, part: self.map("add", sums, part), summands)
 
     def quantized_matmul(
         self,

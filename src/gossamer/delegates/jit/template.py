@@ -76,7 +76,10 @@ class Template:
             for tensor, shape in now.items()
         }
         copies = copies_for(shapes)
-        graph = lowered_of(copies.nodes).finish(copies.outputs)
+        lowered = lowered_of(copies.nodes)
+        if any(tensor.is_dynamic for node in copies.nodes for tensor in node.outputs):
+            raise TypeError("a shape is left to the run")
+        graph = lowered.finish(copies.outputs)
         if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
