@@ -240,8 +240,9 @@ class Lowering(Context, ABC):
         """
 
     @abstractmethod
-    def put(self, box: View, into: View, vector: View) -> None:
-        """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
+    def put(self, box: View, into: View, vector: View, axes: Sequence[int] | None = None) -> None:
+        """Overwrite a box of a copy that was made before: where an index vector says, along all or some ``axes``, or
+        the nearest where it fits."""
 
     @abstractmethod
     def scatter(
@@ -389,6 +390,17 @@ class Lowering(Context, ABC):
     @abstractmethod
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         """Loop variables after the last turn: as long as the condition holds of them, the body makes the next."""
+
+    @abstractmethod
+    def turns(
+        self,
+        count: int,
+        variables: Sequence[View],
+        body: Callable[[View, Sequence[View]], Sequence[View]],
+        into: Sequence[View] = (),
+    ) -> Sequence[View]:
+        """Variables after so many turns. ``body`` states what they become in one, of its number, int32 [1], from 0 on,
+        and of what they are. ``into``: what was made `empty`, and it puts something into in each turn."""
 
     @abstractmethod
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gossamer import Interpreter, InvokeError
 from gossamer.delegates.jit import compiling, template
+from gossamer.ops import _lstm
 from gossamer.programs import plans
 from gossamer.programs.program import NO_KERNEL
 from gossamer.programs.team import Jump
@@ -20,12 +21,14 @@ from gossamer.schema import (
     IfOptions,
     ShapeOptions,
     StridedSliceOptions,
+    UnidirectionalSequenceLSTMOptions,
     WhileOptions,
 )
 from tests.codegen.test_basis import made_of_what_ships, shipped
 from tests.delegates.jit.running import TARGETS, outputs
 from tests.delegates.jit.test_control_flow import BOOL, COUNTER, FLOAT, INT, Build, Kind, floats, number, op, subgraph
 from tests.delegates.jit.test_loops import Body, counted, filling, replaced
+from tests.delegates.jit.test_sequences import Lstm
 from tests.delegates.jit.test_template import kernel_of
 from tests.runtime.graphs import ModelMaker
 
@@ -246,3 +249,43 @@ def test_many_weights_are_read_back_and_forth() -> None:
     jumps = kernel.program.plan.commands[:, 0] == NO_KERNEL
     blocks = kernel.program.plan.commands[jumps, 1] // 8
     assert kernel.program.plan.words[blocks].tolist() == [Jump.GO, Jump.UNLESS, Jump.BACK]
+
+
+def sequence(seed: int) -> tuple[bytes, Sequence[int]]:
+    """An LSTM, which keeps its states, and the shape of its input with -1 for the time."""
+    net = Lstm(seed)
+    shape = (-1, net.batch, net.inputs) if net.time_major else (net.batch, -1, net.inputs)
+    x = net.make.tensor(net.order(net.inputs), shape_signature=shape)
+    operands = [x, *net.operands(_lstm.WEIGHT_NAMES), *net.states()]
+    operands += net.operands(_lstm.NORM_NAMES) if net.norm else []
+    y = net.make.tensor(net.order(net.outputs))
+    options = UnidirectionalSequenceLSTMOptions(
+        time_major=net.time_major,
+        fused_activation_function=net.activation,
+        diagonal_recurrent_tensors=net.is_diagonal,
+    )
+    net.make.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, [y], options, version=4)
+    net.make.io((x,), [y])
+    return net.make.model(), shape
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_sequences_of_any_length_are_loops(seed: int) -> None:
+    """Call after call, so that states stay."""
+    content, shape = sequence(seed)
+    interpreter = Interpreter(model_content=content)
+    for length in (*SEEN, 12, 33):
+        x = floats(*[length if size < 0 else size for size in shape])
+        alone = Interpreter(model_content=content)
+        for one in (interpreter, alone):
+            one.resize_tensor_input(0, x.shape)
+            one.allocate_tensors()
+        for values in (x, 0.5 * x):
+            (found,), (wanted,) = outputs(interpreter, {0: values}), outputs(alone, {0: values})
+            assert found.tobytes() == wanted.tobytes()
+    kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+    assert kernel.is_filled
+    assert kernel.program is not None
+    assert fresh.program is not None
+    assert kernel.program.plan.has_loops
+    assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)

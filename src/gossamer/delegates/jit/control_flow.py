@@ -109,9 +109,23 @@ def _repeated(
     single = [at for at, number in enumerate(twin_of) if number == at]
     variables, becoming = [variables[at] for at in single], [seen(becoming[at], instead) for at in single]
     values, flag = [seen(view, instead) for view in values], seen(flag, instead)
-    _update(variables, becoming, turn.graph, origin)
-    _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
+    add_loop(lowered.graph, flag, turn.graph, test.graph, variables, becoming, (), origin)
     return values
+
+
+def add_loop(
+    graph: KernelGraph,
+    flag: View,
+    turn: KernelGraph,
+    condition: KernelGraph,
+    variables: Sequence[View],
+    following: Sequence[View],
+    into: Sequence[View],
+    origin: str,
+) -> None:
+    """A kernel whose turns let variables become what follows, and write ``into`` others, as long as the flag is set."""
+    _update(variables, following, turn, origin)
+    _add(graph, "loop", flag, [turn, condition], [*variables, *into], origin)
 
 
 def _unrolled(

@@ -459,8 +459,8 @@ class GraphLowering(Lowering):
         self._graph.kernels.append(Kernel("gather", [x, vectors], y, boxes, origin=(self._origin,)))
         return result
 
-    def put(self, box: View, into: View, vector: View) -> None:
-        boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
+    def put(self, box: View, into: View, vector: View, axes: Sequence[int] | None = None) -> None:
+        boxes = Boxes(tuple(range(len(box.shape)) if axes is None else axes), box.shape, clamps=True)
         self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
 
     def scatter(
@@ -686,6 +686,28 @@ class GraphLowering(Lowering):
 
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         return control_flow.loop(self._node, condition, body, operands, self._lowered, lower, self._origin)
+
+    def turns(
+        self,
+        count: int,
+        variables: Sequence[View],
+        body: Callable[[View, Sequence[View]], Sequence[View]],
+        into: Sequence[View] = (),
+    ) -> Sequence[View]:
+        limit = self.worked_out((1,), TensorType.INT32, np.full, 1, count, np.int32)
+        around, self._graph = self._graph, KernelGraph()
+        number, *values = [Buffer(view.shape, view.type).view() for view in (limit, *variables)]
+        try:
+            following = [self.map("add", number, self.array(np.ones(1, np.int32))), *body(number, values)]
+            turn, self._graph = self._graph, KernelGraph()
+            flag = self.map("less", number, limit, type=TensorType.BOOL)
+            condition = self._graph
+        finally:
+            self._graph = around
+        for view, value in zip([self.array(np.zeros(1, np.int32)), *variables], (number, *values), strict=True):
+            self.copy(view, value)
+        control_flow.add_loop(around, flag, turn, condition, (number, *values), following, into, self._origin)
+        return values
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)
