@@ -153,6 +153,11 @@ class Lowering(Context, ABC):
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
         """Whether a number is known not to be more than another, whenever the operator runs."""
 
+    @property
+    @abstractmethod
+    def guesses(self) -> bool:
+        """Whether shapes may be guessed where a fault tells that they are others: what runs then finds them anew."""
+
     @abstractmethod
     def array(self, value: Array, type: TensorType | None = None) -> View:
         """A constant that the operator computes, of the type that belongs to its dtype."""

@@ -101,22 +101,19 @@ class Waiting(Copies):
         self, subgraph: RunningGraph, tensors: Mapping[int, Tensor], read: Collection[int], nodes: Sequence[Node]
     ) -> None:
         super().__init__(subgraph, tensors, read)
-        self._views = [NodeView(self, node) for node in nodes]
-        self.nodes: Sequence[NodeInfo] = self._views
-        self._waiting = list(range(len(nodes)))
+        self.nodes: Sequence[NodeInfo] = tuple([NodeView(self, node) for node in nodes])
+        self._waiting = nodes
 
     def prepare_waiting(self) -> None:
         """Prepare those whose time has come. Raises `PrepareError`."""
         waiting = []
-        for at in self._waiting:
-            node = self._views[at].node
+        for node in self._waiting:
             if node.has_kernel and not any(number >= 0 and self.tensors[number].is_dynamic for number in node.inputs):
                 self._prepare(node)
                 if node.objection:
                     raise PrepareError(node.objection)
-                self._views[at] = NodeView(self, node)  # which may have left outputs out
             else:
-                waiting.append(at)
+                waiting.append(node)
                 for number in node.outputs:
                     if number >= 0:
                         self.tensors[number].allocation_type = AllocationType.DYNAMIC
@@ -128,7 +125,7 @@ class Waiting(Copies):
     def settle(self, node: Node, index: int, shape: Shape) -> None:
         """See `gossamer.delegates.delegate.NodeInfo.settle`."""
         super().settle(node, index, shape)
-        self._waiting = [at for at in self._waiting if self._views[at].node is not node]
+        self._waiting = [one for one in self._waiting if one is not node]
         self.prepare_waiting()
 
 

@@ -41,6 +41,9 @@ def branch(
     other = branch(node, flags[1:], subgraphs[1:], operands, second, lower, origin)
     if not either:
         raise Refused("it has no results")
+    shapes = zip(node.outputs, either, other, strict=True)
+    if any(tensor.is_dynamic and a.shape != b.shape for tensor, a, b in shapes):
+        raise Refused("its branches differ in shapes, and which one runs is only known when the model runs")
     results = [Buffer(view.shape, view.type).view() for view in either]
     for region, views in ((first, either), (second, other)):
         for view, result in zip(views, results, strict=True):
@@ -183,7 +186,9 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
-    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges)
+    inner = Lowered(
+        lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges, guesses=lowered.guesses
+    )
     for tensor, view in zip(callee.inputs, operands, strict=True):
         if tensor.index in inner.values:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
@@ -201,7 +206,7 @@ def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -
 
 
 def _region(lowered: Lowered) -> Lowered:
-    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges)
+    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges, guesses=lowered.guesses)
 
 
 def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:

@@ -313,6 +313,10 @@ class GraphLowering(Lowering):
         greatest = self._lowered.ranges.greatest(Affine(0) + number - other)
         return greatest is not None and greatest <= 0
 
+    @property
+    def guesses(self) -> bool:
+        return self._lowered.guesses
+
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
         return Buffer(value.shape, TensorType[value.dtype.name.upper()] if type is None else type, -1, value).view()

@@ -99,7 +99,9 @@ class Sizing:
             return None
         self._left -= 1
         try:
-            template = Template(lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target)
+            template = Template(
+                lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target, guesses=True
+            )
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
