@@ -19,6 +19,7 @@ from gossamer.schema import (
     FullyConnectedOptions,
     GatherOptions,
     IfOptions,
+    PackOptions,
     ShapeOptions,
     StridedSliceOptions,
     UnidirectionalSequenceLSTMOptions,
@@ -109,6 +110,33 @@ def branching() -> bytes:
     return as_long_as_its_input([ROWS], body, [([ROWS], add), ([ROWS], halve)])
 
 
+def taking() -> bytes:
+    """Turns add a row of x if its first element is positive; that it is one row is told when branches are lowered."""
+    row: Kind = ((6,), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        first = op(make, "GATHER", [v[0], at], row, GatherOptions(axis=0))
+        one = op(make, "STRIDED_SLICE", [first, *[number(make, [n], INT) for n in (0, 1, 1)]], ((1,), FLOAT))
+        flag = op(make, "GREATER", [one, number(make, 0.0)], ((1,), BOOL))
+        branches = IfOptions(then_subgraph_index=3, else_subgraph_index=4)
+        return [v[0], op(make, "IF", [flag, at, v[0], v[1]], row, branches)]
+
+    def add(make: ModelMaker, v: list[int]) -> list[int]:
+        zero = number(make, 0, INT)
+        begin, end = (
+            op(make, "PACK", [at, zero], ((2,), INT), PackOptions(values_count=2))
+            for at in (v[0], op(make, "ADD", [v[0], number(make, 1, INT)], COUNTER))
+        )
+        options = StridedSliceOptions(begin_mask=2, end_mask=2, shrink_axis_mask=1)
+        taken = make.tensor((6,), FLOAT)
+        make.op("STRIDED_SLICE", [v[1], begin, end, number(make, [1, 1], INT)], [taken], options)
+        return [op(make, "ADD", [v[2], taken], row)]
+
+    kinds: list[Kind] = [COUNTER, ROWS, row]
+    tanh: Build = lambda make, v: [op(make, "TANH", [v[2]], row)]  # noqa: E731
+    return as_long_as_its_input([ROWS, row], body, [(kinds, add), (kinds, tanh)])
+
+
 def nested() -> bytes:
     """In each turn, a loop of three turns over rows of any number."""
 
@@ -163,10 +191,12 @@ def feeds(model: str) -> tuple[bytes, Feed]:
         return small(), lambda n: {0: floats(n, 6), 1: floats(4)}
     if model == "picking":
         return picking(), lambda n: {0: whole(n), 1: floats(n, 6), 2: floats(6)}
+    if model == "taking":
+        return taking(), lambda n: {0: floats(n, 6), 1: floats(6)}
     return {"branching": branching, "nested": nested}[model](), lambda n: {0: floats(n, 6)}
 
 
-MODELS = ["filled", "recurrent_10_1", "recurrent_40_3", "small", "branching", "nested", "picking"]
+MODELS = ["filled", "recurrent_10_1", "recurrent_40_3", "small", "branching", "taking", "nested", "picking"]
 
 
 def given(interpreter: Any, inputs: dict[int, Array]) -> list[Array]:
