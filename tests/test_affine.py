@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from gossamer.affine import Affine, Ranges
 from gossamer.schema import TensorType
 from gossamer.views import Buffer
