@@ -7,7 +7,6 @@ many as x has. The integers are those of mathematics and do not wrap: what is re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from gossamer.records import field, record
 from gossamer.views import Buffer, View
@@ -15,13 +14,13 @@ from gossamer.views import Buffer, View
 Element = tuple[Buffer, int]
 """An element of a buffer, by its number."""
 
-Limits = tuple[float, float]
-"""What a number is not less, and not more than; infinite where nothing is known."""
+Limits = tuple[int | None, int | None]
+"""What a number is not less, and not more than; ``None`` where nothing is known."""
 
 
 @record(frozen=True)
 class Affine:
-    """``constant``, and for each of some elements so many times its value."""
+    """``constant``, which may be open (`gossamer.sizes`), and for each of some elements so many times its value."""
 
     constant: int
     terms: Mapping[Element, int] = field(default_factory=dict)
@@ -32,7 +31,7 @@ class Affine:
         return not self.terms
 
     def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
+        if not isinstance(other, Affine):
             return Affine(self.constant + other, self.terms)
         terms = dict(self.terms)
         for element, factor in other.terms.items():
@@ -81,15 +80,18 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def greatest(self, number: Affine, limits: Mapping[Element, Limits] | None = None) -> float:
-        """What a number is known not to be more than; infinite if nothing is. ``limits`` of elements are known, too."""
-        limits = limits or {}
-        return min(-self._least_of((number - known) * -1, limits) for known in (Affine(0), *self._sums))
+    def greatest(self, number: Affine, limits: Mapping[Element, Limits] | None = None) -> int | None:
+        """What a number is known not to be more than; ``None`` if nothing is. ``limits`` of elements are known, too."""
+        least = [self._least_of((number - known) * -1, limits or {}) for known in (Affine(0), *self._sums)]
+        return min([-one for one in least if one is not None], default=None)
 
-    def _least_of(self, number: Affine, limits: Mapping[Element, Limits]) -> float:
-        total = float(number.constant)
+    def _least_of(self, number: Affine, limits: Mapping[Element, Limits]) -> int | None:
+        total, is_known = number.constant, True
         for element, factor in number.terms.items():
             self.asked.add(element)
-            low, high = limits.get(element, (-inf, inf))
-            total += factor * (max(low, self._least.get(element, -inf)) if factor > 0 else high)
-        return total
+            low, high = limits.get(element, (None, None))
+            bounds = (low, self._least.get(element)) if factor > 0 else (high,)
+            known = [bound for bound in bounds if bound is not None]
+            is_known &= bool(known)
+            total += factor * max(known, default=0)
+        return total if is_known else None

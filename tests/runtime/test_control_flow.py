@@ -368,3 +368,24 @@ def test_an_input_that_a_node_of_the_branch_writes_is_a_copy() -> None:
     for _ in range(2):
         assert run(interpreter, True, [1, 2]) == [[2, 3]]
         assert interpreter.get_tensor(1).tolist() == [1, 2]
+
+
+@BOTH
+def test_values_of_different_shapes_for_one_input_are_told(resolver: OpResolverType) -> None:
+    make = ModelMaker()
+    x, y = ([make.tensor((4,)), make.tensor((5,))] for _ in range(2))
+    make.op("WHILE", x, y, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    make.io(x, y)
+    make.subgraph("condition")
+    both, flag = make.tensor((4,), name="both"), make.tensor((1,), TensorType.BOOL)
+    low = make.constant([0], np.int32, TensorType.INT32)
+    make.op("LESS", [low, make.constant([1], np.int32, TensorType.INT32)], [flag])
+    make.io([both, both], [flag])
+    make.subgraph("body")
+    inside = [make.tensor((4,)), make.tensor((5,))]
+    make.io(inside, [increment(make, one) for one in inside])
+    interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    with pytest.raises(gossamer.InvokeError) as failure:
+        run(interpreter, np.zeros(4, np.float32), np.zeros(5, np.float32))
+    assert 'subgraph 1 input "both" must have shape [5], which another value for it has, got [4]' in str(failure.value)

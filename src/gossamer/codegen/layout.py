@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
 from gossamer.codegen import aims
-from gossamer.codegen.graph import KernelGraph
+from gossamer.codegen.graph import LOOP, KernelGraph
 from gossamer.dtypes import element_bits
 from gossamer.programs.program import ARENA, Address
 from gossamer.records import record
@@ -156,7 +156,8 @@ def spread_out(
 def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:
     """By buffer, the first and the last command that has to do with it.
 
-    A loop reads what is outside until its last turn ends: it is among the loop's own operands, which follow what is
+    What a loop writes is alive in all of it: of several turns, each may write a part. A loop reads what is outside
+    until its last turn ends: it is among the loop's own operands, which follow what is
     inside. The flag of a loop is alive in all of a turn, and that of a loop or a branch in the command behind it: one
     thread may already be there while another has yet to look where it goes on.
     """
@@ -176,7 +177,7 @@ def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:
             if id(kernel.y.buffer) in known:
                 continue  # no run has a command for it
             flag = kernel.operands[:1] if kernel.regions else []
-            touch(flag)
+            touch((*flag, *kernel.results) if kernel.kind == LOOP else flag)
             inside = [view for region in kernel.regions for view in visit(region)]
             touch((*kernel.operands, *kernel.results, *late, *inside))
             late = [*flag, *inside]

@@ -38,16 +38,14 @@ from gossamer.ops._recurrent import (
     Matrix,
     Vectors,
     check_scale,
-    check_steps,
     dequantized,
     flat_vectors,
     joined,
+    lower_steps,
     lowered_matrix,
     matrix,
     read_state,
     require_variable,
-    sequence_of,
-    step_of,
     write_state,
 )
 from gossamer.ops._vector_activation import activate, logistic, lower_activation
@@ -471,16 +469,17 @@ class _Lowered:
         driven = [graph.reshape(each, (*x.shape[:2], each.shape[1])) for each in driven]
         output_state = read_state(graph, places["output_state"], cell.batch)
         cell_state = read_state(graph, places["cell_state"], cell.batch)
-        steps = list(check_steps(graph, x.shape[axis]))
-        outputs = [output_state] * len(steps)
-        for step in reversed(steps) if reverse else steps:
-            now = [step_of(each, axis, step) for each in driven]
+
+        def step(now: Sequence[View], states: Sequence[View]) -> Sequence[View]:
+            output_state, cell_state = states
             totals = self.by_gate(self.products("recurrent_to", LoweredVectors(graph, output_state), now))
-            output_state, cell_state = self.step(totals, cell_state)
-            outputs[step] = output_state
+            return self.step(totals, cell_state)
+
+        states = [output_state, cell_state]
+        outputs, (output_state, cell_state) = lower_steps(graph, driven, states, axis, step, reverse=reverse)
         write_state(graph, places["output_state"], output_state)
         write_state(graph, places["cell_state"], cell_state)
-        return sequence_of(graph, outputs, axis)
+        return outputs
 
     def products(self, kind: str, x: LoweredVectors, results: Sequence[View | None]) -> list[View]:
         """Something + x times the weights, of each gate."""

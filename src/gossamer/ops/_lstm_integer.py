@@ -28,7 +28,7 @@ from gossamer.arrays import NDArray
 from gossamer.ops import _fixed_point, _int16
 from gossamer.ops._gemm import integer_matmul
 from gossamer.ops._lstm import GATES, INTERMEDIATES, PEEPHOLE_GATES, WEIGHT_NAMES, Cell, Operands
-from gossamer.ops._recurrent import check_steps, read_state, sequence_of, step_of, weight_places, write_state
+from gossamer.ops._recurrent import lower_steps, read_state, weight_places, write_state
 from gossamer.ops._reduce import folded
 from gossamer.ops._rescaling import scale_out
 from gossamer.ops.lowering import Expression, Lowering
@@ -390,13 +390,12 @@ class _Lowered:
         )
         output_state = read_state(graph, places["output_state"], cell.batch)
         cell_state = read_state(graph, places["cell_state"], cell.batch)
-        outputs = []
-        for step in check_steps(graph, x.shape[axis]):
-            output_state, cell_state = self.step(step_of(driven, axis, step), output_state, cell_state)
-            outputs.append(output_state)
+        outputs, (output_state, cell_state) = lower_steps(
+            graph, [driven], [output_state, cell_state], axis, lambda now, states: self.step(now[0], *states)
+        )
         write_state(graph, places["output_state"], output_state)
         write_state(graph, places["cell_state"], cell_state)
-        return sequence_of(graph, outputs, axis)
+        return outputs
 
     def step(self, driven: View, output_state: View, cell_state: View) -> tuple[View, View]:
         """The new output and cell state."""

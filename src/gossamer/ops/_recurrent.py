@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from gossamer.views import View
 Floats = NDArray[np.float32]
 
 MOST_STEPS = 512
-"""Steps of a sequence that machine code writes out, one after the other."""
+"""Steps of a sequence that machine code writes out, one after the other, which is quicker than a loop."""
 
 WEIGHT_TYPES = (TensorType.FLOAT32, TensorType.UINT8, TensorType.INT8)
 
@@ -91,11 +91,46 @@ def require_variable(ctx: Context, name: str, tensor: TensorInfo) -> None:
     ctx.require(tensor.is_variable, f"{name} must be a variable tensor (is_variable): the operator writes to it")
 
 
-def check_steps(graph: Lowering, steps: int) -> range:
-    """All steps of a sequence. Refused if they are too many to be written out."""
-    if steps > MOST_STEPS:
-        graph.refuse(f"{steps} steps are more than {MOST_STEPS}")
-    return range(steps)
+Step = Callable[[Sequence[View], Sequence[View]], Sequence[View]]
+"""Of one step of sequences, and of states: the new states, of which the first is the output."""
+
+
+def lower_steps(
+    graph: Lowering, driven: Sequence[View], states: Sequence[View], axis: int, step: Step, *, reverse: bool = False
+) -> tuple[View, Sequence[View]]:
+    """All steps of sequences of three dimensions, whose time is ``axis`` 0 or 1: the outputs, and the last states.
+
+    A few are written out; more are a loop, and so is what the model takes of any length. Sums may be in another order
+    there, so it is the model that decides, and not which lengths have come before.
+    """
+    count, signature = driven[0].shape[axis], graph.input(0).shape_signature
+    is_of_any_length = len(signature) == 3 and signature[axis] == -1
+    if not is_of_any_length and count <= MOST_STEPS:
+        outputs = [states[0]] * count
+        for at in range(count - 1, -1, -1) if reverse else range(count):
+            states = step([step_of(each, axis, at) for each in driven], states)
+            outputs[at] = states[0]
+        return sequence_of(graph, outputs, axis), states
+    batch, size = states[0].shape
+    shape = (count, batch, size) if axis == 0 else (batch, count, size)
+    outputs_so_far = graph.empty(shape, states[0].type)
+
+    def turn(number: View, states: Sequence[View]) -> Sequence[View]:
+        at = number
+        if reverse:
+            last = graph.worked_out((1,), TensorType.INT32, np.full, 1, count - 1, np.int32)
+            at = graph.map("sub", last, number)
+        now = []
+        for each in driven:
+            sizes = [1 if dim == axis else size for dim, size in enumerate(each.shape)]
+            now.append(step_of(graph.gather(each, at, [axis], sizes, clamps=True), axis, 0))
+        states = step(now, states)
+        one = [1 if dim == axis else size for dim, size in enumerate(shape)]
+        graph.put(graph.reshape(states[0], one), outputs_so_far, at, [axis])
+        return states
+
+    last = graph.turns(count, states, turn, [outputs_so_far])
+    return outputs_so_far, last
 
 
 @record(frozen=True, eq=False)

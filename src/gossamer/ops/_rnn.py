@@ -7,6 +7,8 @@ every product, as `_dynamic_range` describes. Activations are those of `_vector_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from gossamer.arrays import NDArray
@@ -17,13 +19,11 @@ from gossamer.ops._recurrent import (
     Matrix,
     Vectors,
     check_scale,
-    check_steps,
     flat_vectors,
+    lower_steps,
     lowered_matrix,
     read_state,
     require_variable,
-    sequence_of,
-    step_of,
     write_state,
 )
 from gossamer.ops._vector_activation import activate, lower_activation
@@ -128,10 +128,11 @@ def lower_sequence(
         driven = lowered_matrix(graph, aux_weights).accumulate(graph, driven, flat_vectors(graph, aux))
     driven = graph.reshape(driven, (*x.shape[:2], bias.shape[0]))
     state = read_state(graph, first + 3, x.shape[1 - axis])
-    steps = list(check_steps(graph, x.shape[axis]))
-    outputs = [state] * len(steps)
-    for step in reversed(steps) if reverse else steps:
-        total = recurrent.accumulate(graph, step_of(driven, axis, step), LoweredVectors(graph, state))
-        state = outputs[step] = lower_activation(graph, total, graph.options.fused_activation_function)
+
+    def step(now: Sequence[View], states: Sequence[View]) -> Sequence[View]:
+        total = recurrent.accumulate(graph, now[0], LoweredVectors(graph, states[0]))
+        return [lower_activation(graph, total, graph.options.fused_activation_function)]
+
+    outputs, (state,) = lower_steps(graph, [driven], [state], axis, step, reverse=reverse)
     write_state(graph, first + 3, state)
-    return sequence_of(graph, outputs, axis)
+    return outputs

@@ -61,10 +61,9 @@ def lower(graph: Lowering) -> None:
     options: IfOptions = graph.options
     operands = [graph.value(position) for position in range(1, len(graph.inputs))]
     subgraphs = (options.then_subgraph_index, options.else_subgraph_index)
-    if any(output.is_dynamic for output in graph.outputs):
-        condition = graph.constant(0)
-        if condition is None:
-            graph.refuse("its branches differ in shapes, and which one runs is only known when the model runs")
+    is_dynamic = any(output.is_dynamic for output in graph.outputs)
+    condition = graph.constant(0) if is_dynamic else None
+    if condition is not None:
         results = graph.call(subgraphs[0 if condition.reshape(-1)[0] else 1], operands)
     else:
         results = graph.branch([graph.value(0)], subgraphs, operands)

@@ -153,6 +153,11 @@ class Lowering(Context, ABC):
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
         """Whether a number is known not to be more than another, whenever the operator runs."""
 
+    @property
+    @abstractmethod
+    def guesses(self) -> bool:
+        """Whether shapes may be guessed where a fault tells that they are others: what runs then finds them anew."""
+
     @abstractmethod
     def array(self, value: Array, type: TensorType | None = None) -> View:
         """A constant that the operator computes, of the type that belongs to its dtype."""
@@ -240,8 +245,9 @@ class Lowering(Context, ABC):
         """
 
     @abstractmethod
-    def put(self, box: View, into: View, vector: View) -> None:
-        """Overwrite a box of a copy that was made before: where an index vector says, or the nearest where it fits."""
+    def put(self, box: View, into: View, vector: View, axes: Sequence[int] | None = None) -> None:
+        """Overwrite a box of a copy that was made before: where an index vector says, along all or some ``axes``, or
+        the nearest where it fits."""
 
     @abstractmethod
     def scatter(
@@ -395,6 +401,17 @@ class Lowering(Context, ABC):
     @abstractmethod
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         """Loop variables after the last turn: as long as the condition holds of them, the body makes the next."""
+
+    @abstractmethod
+    def turns(
+        self,
+        count: int,
+        variables: Sequence[View],
+        body: Callable[[View, Sequence[View]], Sequence[View]],
+        into: Sequence[View] = (),
+    ) -> Sequence[View]:
+        """Variables after so many turns. ``body`` states what they become in one, of its number, int32 [1], from 0 on,
+        and of what they are. ``into``: what was made `empty`, and it puts something into in each turn."""
 
     @abstractmethod
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:

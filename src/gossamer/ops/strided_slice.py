@@ -185,7 +185,8 @@ def _inside(graph: Lowering, number: Affine, size: int, *, is_checked: bool = Fa
     if number.is_constant:
         constant = number.constant + size if number.constant < 0 else number.constant
         return Affine(min(max(constant, 0), size))
-    if not graph.is_at_most(0, number) or not (is_checked or graph.is_at_most(number, size)):
+    is_inside = graph.is_at_most(0, number) and (is_checked or graph.is_at_most(number, size))
+    if not is_inside and not graph.guesses:
         graph.refuse("whether begin or end is outside is only known when the model runs")
     return number
 

@@ -50,8 +50,11 @@ RELEASE_STEP = 4 << 20
 _ALIGNMENT = 64
 _COMMAND_SIZE = 24
 
-_NO_KERNEL = -1
+NO_KERNEL = -1
 """In the place of a kernel's number: the command is a jump."""
+
+TARGET = list(JUMP).index("target")
+"""Which of a jump's words says where it goes."""
 
 _CONVENTION = "_win64" if sys.platform == "win32" else ""
 
@@ -129,7 +132,7 @@ class ProgramPlan:
     @property
     def has_loops(self) -> bool:
         """Whether a jump goes back, so that nobody can say how long a run takes."""
-        jumps = self.commands[self.commands[:, 0] == _NO_KERNEL, 1] // 8
+        jumps = self.commands[self.commands[:, 0] == NO_KERNEL, 1] // 8
         return bool(self.words[jumps + list(JUMP).index("cost")].any())
 
 
@@ -232,17 +235,21 @@ class ProgramBuilder:
         asks, goes_back = kind >= Jump.IF, kind is Jump.BACK
         if asks != (flag is not None) or goes_back != (target >= 0) or goes_back != (cost > 0):
             raise CompileError(f"A jump of the kind {kind.name} has no such arguments.")
-        if asks and self._commands and self._commands[-1][0] != _NO_KERNEL:
+        if asks and self._commands and self._commands[-1][0] != NO_KERNEL:
             kernel, block, _ = self._commands[-1]
             self._commands[-1] = (kernel, block, 0)
-        fault = Address(FAULT) if goes_back and FAULT in self._relocations else 0
+        fault = Address(FAULT) if goes_back and FAULT in self.relocations() else 0
         words = self.block((int(kind), target, flag or 0, cost, fault))
-        self._commands.append((_NO_KERNEL, words.offset, 0))
+        self._commands.append((NO_KERNEL, words.offset, 0))
         return len(self._commands) - 1
 
     def land(self, jump: int) -> None:
         """Let a jump that has no target go to the next command."""
-        self._words[self._commands[jump][1] // 8 + list(JUMP).index("target")] = len(self._commands)
+        self.aim(jump, len(self._commands))
+
+    def aim(self, jump: int, command: int) -> None:
+        """Let a jump go to a command."""
+        self._words[self._commands[jump][1] // 8 + TARGET] = command
 
     @phase("pack")
     def pack(

@@ -124,6 +124,11 @@ class Callee:
             raise InvokeError(
                 f'subgraph {self._subgraph.index} input "{tensor.name}" is {tensor.dtype}, got {value.dtype}'
             )
+        if value.shape != tensor.shape:  # it is more than one of the inputs
+            raise InvokeError(
+                f'subgraph {self._subgraph.index} input "{tensor.name}" must have shape {list(tensor.shape)}, which '
+                f"another value for it has, got {list(value.shape)}"
+            )
         if not lendable or is_packed(tensor.type):
             if tensor.buffer is None and not tensor.has_objects:
                 tensor.own_memory()

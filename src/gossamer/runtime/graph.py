@@ -293,6 +293,10 @@ class RunningGraph(Graph, ABC):
         """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
 
     @abstractmethod
+    def opened(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """The same for shapes whose sizes may be open (`gossamer.sizes`)."""
+
+    @abstractmethod
     def routine(self, index: int, delegate: Delegate) -> CalledPartition:
         """Another subgraph as one partition of a delegate that calls it: see `PartitionInvokeContext.routine`."""
 

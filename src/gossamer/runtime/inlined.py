@@ -93,37 +93,23 @@ class Copies:
         """Nothing runs here that needs scratch memory."""
 
 
-class Inlined(Copies, CalleeInfo):
-    """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write."""
+class Waiting(Copies):
+    """Copies that are prepared in their order as far as shapes are known: what reads a tensor of unknown shape waits
+    until that is settled, and nobody knows the shapes of what it writes."""
 
-    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
-        nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
-        numbers = [number for number in subgraph.inputs if number >= 0]
-        if len(numbers) != len(shapes):
-            raise PrepareError(f"subgraph {subgraph.index} has {len(numbers)} inputs, its caller gives {len(shapes)}")
-        read = {*subgraph.outputs, *(number for node in nodes for number in node.inputs)}
-        written = {number for node in nodes for number in node.outputs if number >= 0}
-        tensors: Mapping[int, Tensor] = {
-            tensor.index: local_tensor(tensor, LocalTensor)
-            if tensor.index in written or tensor.index in numbers
-            else tensor
-            for tensor in subgraph.tensors
-        }
+    def __init__(
+        self, subgraph: RunningGraph, tensors: Mapping[int, Tensor], read: Collection[int], nodes: Sequence[Node]
+    ) -> None:
         super().__init__(subgraph, tensors, read)
-        for number, shape in zip(numbers, shapes, strict=True):
-            self.tensors[number].resize(tuple(shape))
-        self.nodes = tuple([NodeView(self, node) for node in nodes])
-        self.inputs = tuple([self.tensors[number] for number in numbers])
-        self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        self._waiting: Sequence[Node] = nodes
-        self._prepare()
+        self.nodes: Sequence[NodeInfo] = tuple([NodeView(self, node) for node in nodes])
+        self._waiting = nodes
 
-    def _prepare(self) -> None:
-        # What reads a tensor of unknown shape waits, and nobody knows the shapes of what it writes.
+    def prepare_waiting(self) -> None:
+        """Prepare those whose time has come. Raises `PrepareError`."""
         waiting = []
         for node in self._waiting:
             if node.has_kernel and not any(number >= 0 and self.tensors[number].is_dynamic for number in node.inputs):
-                prepare_node(self, node)
+                self._prepare(node)
                 if node.objection:
                     raise PrepareError(node.objection)
             else:
@@ -133,11 +119,37 @@ class Inlined(Copies, CalleeInfo):
                         self.tensors[number].allocation_type = AllocationType.DYNAMIC
         self._waiting = waiting
 
+    def _prepare(self, node: Node) -> None:
+        prepare_node(self, node)
+
     def settle(self, node: Node, index: int, shape: Shape) -> None:
         """See `gossamer.delegates.delegate.NodeInfo.settle`."""
         super().settle(node, index, shape)
         self._waiting = [one for one in self._waiting if one is not node]
-        self._prepare()
+        self.prepare_waiting()
+
+
+class Inlined(Waiting, CalleeInfo):
+    """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write,
+    which are of a ``kind``."""
+
+    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape], kind: type[LocalTensor] = LocalTensor) -> None:
+        nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
+        numbers = [number for number in subgraph.inputs if number >= 0]
+        if len(numbers) != len(shapes):
+            raise PrepareError(f"subgraph {subgraph.index} has {len(numbers)} inputs, its caller gives {len(shapes)}")
+        read = {*subgraph.outputs, *(number for node in nodes for number in node.inputs)}
+        written = {number for node in nodes for number in node.outputs if number >= 0}
+        tensors: Mapping[int, Tensor] = {
+            tensor.index: local_tensor(tensor, kind) if tensor.index in written or tensor.index in numbers else tensor
+            for tensor in subgraph.tensors
+        }
+        super().__init__(subgraph, tensors, read, nodes)
+        for number, shape in zip(numbers, shapes, strict=True):
+            self.tensors[number].resize(tuple(shape))
+        self.inputs = tuple([self.tensors[number] for number in numbers])
+        self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
+        self.prepare_waiting()
 
 
 def _copied(
@@ -206,7 +218,7 @@ def _hidden(tensors: Sequence[Tensor]) -> Iterator[None]:
 class _Derived:
     """What a node makes of constants that depend on sizes, once these are known: it is prepared as it would be then."""
 
-    def __init__(self, scope: Resized, node: Node) -> None:
+    def __init__(self, scope: Open, node: Node) -> None:
         self._scope = scope
         self._node = copy(node)
         self._given: list[tuple[Shape, bytes]] | None = None
@@ -281,36 +293,16 @@ def _settle(derived: _Derived, parts: Sequence[Any], outputs: Sequence[Tensor]) 
         tensor.settle(tuple([next(made) for _ in result.shape]))
 
 
-class Resized(Copies, ResizedNodes):
-    """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
-    (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
+class Open(Waiting):
+    """Copies that are prepared for sizes that may be open (`gossamer.sizes`), and so are subgraphs that they call."""
 
-    def __init__(
-        self,
-        subgraph: RunningGraph,
-        members: Sequence[Node],
-        shapes: Mapping[int, Shape],
-        outputs: Sequence[int],
-        values: Mapping[int, NDArray[Any]],
-    ) -> None:
-        copies, tensors = _copied(subgraph, members, OpenTensor)
-        read = {*outputs, *(number for node in copies for number in node.inputs)}
-        for index, shape in shapes.items():
-            tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
-            tensors[index].resize(shape)
-        for index, value in values.items():
-            tensors[index] = local_tensor(subgraph.tensors[index], GivenTensor)
-            tensors[index].allocation_type = AllocationType.PERSISTENT_RO
-            tensors[index].resize(value.shape)
-            tensors[index].assign(value)
-        super().__init__(subgraph, tensors, read)
-        self.nodes = tuple([NodeView(self, node) for node in copies])
-        self.inputs = tuple([tensors[index] for index in shapes])
-        self.outputs = tuple([tensors[index] for index in outputs])
-        for node in copies:
-            self._prepare(node)
-            if node.objection or any(index >= 0 and tensors[index].is_dynamic for index in node.outputs):
-                raise PrepareError(node.objection or f"node {node.index} leaves a shape to the run")
+    def callee(self, index: int) -> Call:
+        """See `Copies.callee`. The subgraph itself stays as it is."""
+        return OpenCall(self, self._subgraph.callee(index), index)
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """See `Copies.inlined`."""
+        return self._subgraph.opened(index, shapes)
 
     def _prepare(self, node: Node) -> None:
         inputs = [self.tensors[index] for index in node.inputs if index >= 0]
@@ -349,9 +341,68 @@ class Resized(Copies, ResizedNodes):
             elif isinstance(tensor, OpenTensor):
                 tensor.later = later
 
-    def callee(self, index: int) -> Call:
-        """None: it would be prepared itself, and it is no copy. Raises `PrepareError`."""
-        raise PrepareError(f"subgraph {index} is only prepared for sizes that are known")
+
+class OpenInlined(Open, Inlined):
+    """The same of a subgraph that nodes call which are prepared for open sizes."""
+
+    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
+        super().__init__(subgraph, shapes, OpenTensor)
+
+
+class OpenCall:
+    """A subgraph as nodes see it that call it and are prepared for open sizes: nothing runs."""
+
+    def __init__(self, scope: Open, call: Call, index: int) -> None:
+        self.inputs, self.outputs = call.inputs, call.outputs
+        self.operators, self.handed_on = call.operators, call.handed_on
+        self.has_dynamic_tensors = False
+        self._scope, self._index = scope, index
+
+    def allocate(self, shapes: Sequence[Shape], *, own_inputs: bool = False) -> None:
+        """See `SubgraphCall.allocate`."""
+        inlined = self._scope.inlined(self._index, shapes)
+        self.inputs, self.outputs = inlined.inputs, inlined.outputs
+        written = [tensor for node in inlined.nodes for tensor in node.outputs]
+        self.has_dynamic_tensors = any(tensor.is_dynamic for tensor in written)
+
+    def room(self, position: int, number: int) -> NDArray[Any]:
+        """See `SubgraphCall.room`."""
+        raise TypeError("nothing runs for sizes that are open")
+
+    def call(self, values: Sequence[NDArray[Any]], out: Sequence[NDArray[Any] | None] = ()) -> list[NDArray[Any]]:
+        """See `SubgraphCall.call`."""
+        raise TypeError("nothing runs for sizes that are open")
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+
+class Resized(Open, ResizedNodes):
+    """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
+    (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
+
+    def __init__(
+        self,
+        subgraph: RunningGraph,
+        members: Sequence[Node],
+        shapes: Mapping[int, Shape],
+        outputs: Sequence[int],
+        values: Mapping[int, NDArray[Any]],
+    ) -> None:
+        copies, tensors = _copied(subgraph, members, OpenTensor)
+        read = {*outputs, *(number for node in copies for number in node.inputs)}
+        for index, shape in shapes.items():
+            tensors[index] = local_tensor(subgraph.tensors[index], LocalTensor)
+            tensors[index].resize(shape)
+        for index, value in values.items():
+            tensors[index] = local_tensor(subgraph.tensors[index], GivenTensor)
+            tensors[index].allocation_type = AllocationType.PERSISTENT_RO
+            tensors[index].resize(value.shape)
+            tensors[index].assign(value)
+        super().__init__(subgraph, tensors, read, copies)
+        self.inputs = tuple([tensors[index] for index in shapes])
+        self.outputs = tuple([tensors[index] for index in outputs])
+        self.prepare_waiting()
 
 
 class SupposedTensor(LocalTensor):

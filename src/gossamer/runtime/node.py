@@ -15,7 +15,7 @@ from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
 from gossamer.dtypes import is_packed, type_name
 from gossamer.errors import GossamerError, InvokeError, PrepareError
 from gossamer.model.structure import Dependencies
-from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall
+from gossamer.ops.op_def import Context, InvokeContext, OpDef, PrepareContext, Resources, SubgraphCall, TensorInfo
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.arenas import called_subgraphs
 from gossamer.runtime.cancellation import Cancellation
@@ -231,6 +231,20 @@ def _nowhere() -> Tensor:
 class NodeView(_NodeContext, NodeInfo):
     """A node as delegates see it."""
 
+    _written: tuple[int, ...] = ()
+
+    @property
+    def outputs(self) -> Sequence[TensorInfo]:
+        """Those of the node as it is prepared now, which may leave some out."""
+        if self._written is not self.node.outputs:
+            self._written, tensors = self.node.outputs, self.owner.tensors
+            self.tensors_out = tuple([tensors[i] if i >= 0 else _nowhere() for i in self._written])
+        return self.tensors_out
+
+    @outputs.setter
+    def outputs(self, outputs: Sequence[TensorInfo]) -> None:
+        self._written = self.node.outputs
+
     @property
     def data(self) -> Any:
         return self.node.data
@@ -275,7 +289,7 @@ class NodeView(_NodeContext, NodeInfo):
         return self.owner.inlined(index, shapes)
 
     def settle(self, position: int, shape: Shape) -> None:
-        self.owner.settle(self.node, self.tensors_out[position].index, shape)
+        self.owner.settle(self.node, self.outputs[position].index, shape)
 
 
 class NodePrepareContext(_NodeContext, PrepareContext):

@@ -25,7 +25,7 @@ from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.executor import Nothing, Repeatable, Whole
 from gossamer.runtime.graph import RunningGraph, already_running
-from gossamer.runtime.inlined import Inlined, Resized, Supposition
+from gossamer.runtime.inlined import Inlined, OpenInlined, Resized, Supposition
 from gossamer.runtime.node import Node, NodeInvokeContext
 from gossamer.runtime.preparer import Preparer
 from gossamer.runtime.routine import Routine
@@ -167,10 +167,17 @@ class Subgraph(RunningGraph):
 
     def inlined(self, index: int, shapes: Sequence[Shape]) -> Inlined:
         """See `RunningGraph.inlined`."""
+        return Inlined(self._part(index), shapes)
+
+    def opened(self, index: int, shapes: Sequence[Shape]) -> OpenInlined:
+        """See `RunningGraph.opened`."""
+        return OpenInlined(self._part(index), shapes)
+
+    def _part(self, index: int) -> RunningGraph:
         self.callee(index)
         if self.preserve_all_tensors:
             raise PrepareError("all tensors are kept, those of the subgraphs that it calls too")
-        return Inlined(self.siblings[index], shapes)
+        return self.siblings[index]
 
     def routine(self, index: int, delegate: Delegate) -> Routine:
         """See `RunningGraph.routine`."""

@@ -7,8 +7,7 @@ import random
 import numpy as np
 import pytest
 
-import gossamer
-from gossamer.ops import _lstm
+from gossamer.ops import _lstm, _recurrent
 from gossamer.schema import (
     ActivationFunctionType,
     BidirectionalSequenceLSTMOptions,
@@ -258,15 +257,22 @@ def test_svdf(seed: int, hybrid: bool) -> None:
     net.check(y)
 
 
-def test_long_sequences_are_refused() -> None:
+def test_long_sequences_are_loops() -> None:
     net = Sequence(0)
     net.batch, net.time, net.inputs, net.cells, net.time_major = 1, 513, 1, 1, True
     cell = [net.constant(1, 1), net.constant(1, 1), net.constant(1)]
     y = net.make.tensor((513, 1, 1))
     operands = [net.input(513, 1, 1), *cell, net.variable(1, 1)]
     net.make.op("UNIDIRECTIONAL_SEQUENCE_RNN", operands, [y], SequenceRNNOptions(time_major=True))
-    net.make.io(tuple(net.fed), [y])
-    interpreter = gossamer.Interpreter(model_content=net.make.model())
-    interpreter.allocate_tensors()
-    (claims,) = interpreter.delegate_claims()
-    assert dict(claims.refusals) == {0: "513 steps are more than 512"}
+    net.check(y)
+    _, kernel = machine_code(net.make.model())
+    assert kernel.built is not None
+    assert "loop" in [one.kind for one in kernel.built.graph]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_no_longer_written_out_computes_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_recurrent, "MOST_STEPS", 1)
+    test_lstm(seed, hybrid=seed % 2 == 1)
+    test_bidirectional_lstm(seed, ["none", "crossed", "stacked"][seed % 3], merge=seed < 2)
+    test_bidirectional_rnn(seed, ["stacked", "none", "crossed"][seed % 3], merge=seed >= 2)

@@ -25,7 +25,8 @@ from gossamer.schema import (
 )
 from tests.delegates.jit.running import TARGETS, outputs, reference
 from tests.delegates.jit.test_control_flow import BOOL, COUNTER, FLOAT, INT, Kind, floats, number, op, subgraph
-from tests.delegates.jit.test_loops import counted, growing
+from tests.delegates.jit.test_loops import counted, growing, plus
+from tests.delegates.jit.test_open_loops import as_long_as_its_input
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -185,6 +186,49 @@ def halving() -> bytes:
 def test_branches_that_differ_in_shapes() -> None:
     values = [np.array(v, np.float32) for v in ((0.1, 0.2), (1.5, 1.5), (-2, 3), (0.75, 0.8), (20, 1))]
     check_all(halving(), [{0: value} for value in values])
+
+
+def appending(ahead: int) -> bytes:
+    """A list, to which each turn appends an element of x, so many ahead, if that of the turn is positive."""
+    x, kind = ((8,), FLOAT), ((1,), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = op(make, "GATHER", [v[0], at], ((), FLOAT), GatherOptions(axis=0))
+        flag = op(make, "GREATER", [item, number(make, 0.0)], ((), BOOL))
+        branches = IfOptions(then_subgraph_index=3, else_subgraph_index=4)
+        return [v[0], op(make, "IF", [flag, at, v[0], v[1]], kind, branches)]
+
+    def append(make: ModelMaker, v: list[int]) -> list[int]:
+        ends = [
+            op(make, "RESHAPE", [plus(make, v[0], more), number(make, [1], INT)], ((1,), INT))
+            for more in (ahead, ahead + 1)
+        ]
+        item = make.tensor((1,), shape_signature=(-1,))
+        make.op("STRIDED_SLICE", [v[1], *ends, number(make, [1], INT)], [item], StridedSliceOptions())
+        return [op(make, "CONCATENATION", [v[2], item], kind, ConcatenationOptions())]
+
+    kinds = [COUNTER, x, kind]
+    others = [(kinds, append), (kinds, lambda make, v: [v[2]])]
+    return as_long_as_its_input([x, kind], body, others)
+
+
+def test_branches_that_append() -> None:
+    x = np.array([1, -1, 2, 3, -4, -5, 6, 7], np.float32)
+    inputs = [{0: values, 1: floats(1)} for values in (x, -x, abs(x), x[::-1])]
+    interpreter = check_all(appending(0), inputs)
+    steps = [step for routine in (turns_of(interpreter)._body,) for _, step in routine.kernel.path()]
+    assert all(step.program is not None for step in steps)
+    assert any(step.shared is not None for step in steps)  # a branch is the same program for all lengths
+
+
+def test_slices_that_reach_outside_are_found_out() -> None:
+    """Where they begin is only counted: they are taken for as long as they say, unless a fault tells otherwise."""
+    x = np.array([1, -1, 2, 3, -4, -5, 6, 7], np.float32)
+    model, interpreter = appending(2), prepared(appending(2))
+    for values in (x, -x, abs(x)):
+        inputs = {0: values, 1: floats(1)}
+        for found, want in zip(outputs(interpreter, inputs), expected(model, inputs), strict=True):
+            np.testing.assert_array_equal(found, want)
 
 
 def endless() -> bytes:

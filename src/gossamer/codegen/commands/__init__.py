@@ -409,14 +409,14 @@ class Build:
                     self._node = Kernel("border", [], buffer.view(), place.border, origin=node.origin)
                     self._draw_border(buffer, place)
             self._blocks.clear()
-            self._run(node)
+            self.run(node)
         self._node, self._is_known = around, ""
 
     def of_known(self, bytes: int) -> Address:
         """Memory for what the kernel computes that runs once."""
         return self.computed(bytes) if self._is_known == COMPUTED else self.weights(bytes)
 
-    def _run(self, node: Kernel) -> None:
+    def run(self, node: Kernel) -> None:
         """The commands of a kernel; of its parts, if it has kernels that are not at hand."""
         self._node = node
         mark = self._mark() if self._at_hand is not None else None
@@ -442,7 +442,7 @@ class Build:
             if buffer not in self.layout.places:
                 bytes = item_bytes(buffer) * prod(buffer.shape)
                 self.layout.places[buffer] = Place(*self.held(bytes), dense_bytes(buffer), bytes)
-            self._run(part)
+            self.run(part)
         self._held = held
 
     def held(self, bytes: int) -> Address:

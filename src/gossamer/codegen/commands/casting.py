@@ -25,15 +25,21 @@ from gossamer.programs.program import (
     BLOCKS,
     COMPUTED,
     CONSTANTS,
+    FAULT,
     MODEL,
+    NO_KERNEL,
+    TARGET,
     WEIGHTS,
     Address,
     ProgramPlan,
     checked,
 )
+from gossamer.programs.team import JUMP, Jump
 from gossamer.records import record
 
 _ALIGNMENT = 64
+
+JUMP_WORDS = list(JUMP)
 
 MOST_KERNELS = 1 << 10
 """More than there are in any form."""
@@ -128,6 +134,8 @@ class Mould:
         self.spare: list[Any] = []
         """Bytes of what threads have for themselves."""
         self.may_fault = False
+        self.jump_to: tuple[Jump, int] | None = None
+        """Of a jump, which has no other commands: its kind, and the number of the kernel where it goes."""
         self.like: list[tuple[int, int, tuple[str, ...]]] = []
         """Tables that may be equal to others: where they begin and end, and the bases."""
         self._tables: dict[Any, Open] = {}
@@ -235,6 +243,14 @@ class Mould:
         if [kind for kind, _ in block.slots] != [BLOCK] or isinstance(named, int) or isinstance(reads, Open):
             raise TypeError("what is packed depends on sizes")
         self.packing.append((self._kernel(named), block.plus, source or None, reads))
+
+    def jump(self, kind: Jump, target: int, flag: tuple[str, Open] | None, cost: int) -> None:
+        """See `Filling.jump`."""
+        base, offset = flag or ("", 0)
+        at, bases = ((JUMP_WORDS.index("flag"),), (base,)) if flag else ((), ())
+        block = self.place((int(kind), 0, offset, cost, 0), at, bases)
+        self.jump_to = kind, target
+        self.commands.append((NO_KERNEL, block.plus, 0))
 
     def command(self, named: Any, block: Open, barrier: int) -> None:
         """See `Filling.command`."""
@@ -397,7 +413,7 @@ class Casting:
             if len(self._joined) > MOST_JOINED:
                 del self._joined[next(iter(self._joined))]
         build = to.build
-        added = np.zeros(self._count, np.int64)
+        added = np.full(self._count + 1, NO_KERNEL, np.int64)  # the last for jumps
         added[: len(offsets)] = offsets
         for one in self._once:
             if one is not None:
@@ -565,6 +581,8 @@ class Casting:
         commands = np.concatenate([part.commands for part in parts])
         commands[:, 2] += 8 * np.repeat(starts, counts[3])
         tables = [commands[commands[:, 0] == when, 1:] for when in range(3)]
+        if any(part.mould.jump_to for part in parts):
+            _land(parts, starts, words, tables[2], relocations)
         more = [(part, start) for part, start in zip(parts, starts.tolist(), strict=True) if not part.is_plain]
         puts = [put for part, _ in more for put in part.puts]
         byte_starts = (8 * starts).tolist()
@@ -668,7 +686,10 @@ class Casting:
         kernel = starts[KERNEL]
         commands = [(0, kernel + one, block, 0) for one, block, *_ in mould.packing]
         if once is None:
-            commands += [(2, kernel + one, block, barrier) for one, block, barrier in mould.commands]
+            commands += [
+                (2, NO_KERNEL if one == NO_KERNEL else kernel + one, block, barrier)
+                for one, block, barrier in mould.commands
+            ]
         else:
             commands += [(1, kernel + one, block, 1) for one, block, _ in mould.commands]
         like = [
@@ -705,3 +726,29 @@ class Casting:
         if isinstance(place, Address):
             return place.base
         return MODEL if isinstance(place, Stored) else CONSTANTS
+
+
+def _land(
+    parts: Sequence[_Part],
+    starts: NDArray[np.int64],
+    words: NDArray[np.int64],
+    commands: NDArray[np.int64],
+    relocations: dict[str, NDArray[np.int64]],
+) -> None:
+    """Let jumps go where they are to go, and do what `ProgramBuilder.jump` does."""
+    counts = [int(np.count_nonzero(part.commands[:, 0] == 2)) for part in parts]
+    firsts = [0, *accumulate(counts)]
+    watched: list[int] = []
+    may_fault = False
+    for part, start, first in zip(parts, starts.tolist(), firsts, strict=False):
+        may_fault |= any(part.bases_of.get(base, base) == FAULT for _, base in part.mould.bases)
+        if part.mould.jump_to is None:
+            continue
+        kind, target = part.mould.jump_to
+        words[start + TARGET] = target if target < 0 else firsts[target]
+        if kind >= Jump.IF and first and commands[first - 1, 0] != NO_KERNEL:
+            commands[first - 1, 2] = 0  # all threads meet at the jump
+        if kind is Jump.BACK and may_fault:
+            watched.append(start + JUMP_WORDS.index("fault"))
+    if watched:
+        relocations[FAULT] = np.sort(np.concatenate([relocations[FAULT], np.array(watched, np.int64)]))

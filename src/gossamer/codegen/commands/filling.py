@@ -9,6 +9,7 @@ from gossamer.arrays import NDArray
 from gossamer.codegen.commands import Build
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import BLOCKS, COMPUTED, MODEL, WEIGHTS, Address, Word
+from gossamer.programs.team import Jump
 from gossamer.sizes import Size, told
 from gossamer.views import Buffer
 
@@ -40,9 +41,12 @@ class Filling:
         self.place: Callable[[tuple[int, ...], tuple[int, ...], tuple[str, ...]], int] = self.table
         """As `table`, of one that is like no other of its kernel."""
         self._tables: dict[Any, int] = {}
+        self._jumps: list[tuple[int, int]] = []
+        self._starts: list[int] = []
 
     def begin(self, base_of_known: str) -> None:
         """The commands of another kernel of the graph, which may run once, for this base."""
+        self._starts.append(self.builder.next_command)
         self.build._is_known = base_of_known
         self.place = self.table if base_of_known == WEIGHTS else self.builder.placed
         self._tables.clear()
@@ -103,6 +107,19 @@ class Filling:
         gone = (Address(*source), reads) if source and source[0] == MODEL and reads else None
         self.builder.pack(name, at, reads=gone)
         self.build._packing.append((name, at))
+
+    def jump(self, kind: Jump, target: int, flag: tuple[str, int] | None, cost: int) -> None:
+        """Go on at the commands of the kernel of the graph, or the jump, of this number."""
+        start = self.builder.next_command if kind is Jump.BACK else -1  # until all have begun
+        place = None if flag is None else Address(*flag)
+        self._jumps.append((self.builder.jump(kind, place, target=start, cost=cost), target))
+
+    def land(self) -> None:
+        """Let jumps go where they are to go, when all is there."""
+        starts = [*self._starts, self.builder.next_command]
+        for jump, target in self._jumps:
+            if target >= 0:
+                self.builder.aim(jump, starts[target])
 
     def command(self, named: tuple[str, KernelSpec], block: int, barrier: int) -> None:
         name, spec = named

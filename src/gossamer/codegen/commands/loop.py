@@ -23,7 +23,15 @@ LONG = 50_000
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """Jumps, and the commands of both regions. One thread runs them alone where a turn is short."""
+    """Jumps, and the commands of both regions. One thread runs them alone where a turn is short.
+
+    Without regions, it is turns of a loop that are one command (`_turns`).
+    """
+    if not node.regions:
+        spec, turns = node.settings
+        flag, *places = [build.address(view) for view in node.operands]
+        build.command(spec, places=build.table(places), flag=flag, turns=turns)
+        return
     part = build.jump(Jump.PART) if not build.is_alone and _is_short(node) else None
     build.is_alone |= part is not None
     before = build.is_repeated, build.goes_back
@@ -72,10 +80,9 @@ def _turns(node: Kernel, turn: Turn, build: Build) -> None:
     over = build.jump(Jump.UNLESS, flag)
     start = build.next_command
     cost = sum(map(_cost, _turn(node)))
-    spec = _kernel(turn, build)
     turns = max(1, LONG // cost)
-    places = build.table([build.address(view) for view in turn.places])
-    build.command(spec, places=places, flag=build.address(flag), turns=turns)
+    settings = _kernel(turn, build), turns
+    build.run(Kernel(LOOP, [flag, *turn.places], node.y, settings, origin=node.origin))
     build.jump(Jump.BACK, flag, target=start, cost=turns * cost)
     build.land(over)
 

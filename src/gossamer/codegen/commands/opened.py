@@ -18,9 +18,10 @@ from gossamer.codegen.build import Drawn, Emitted
 from gossamer.codegen.commands import AtHand, Build, base_of_known, dense_bytes
 from gossamer.codegen.commands.casting import Casting
 from gossamer.codegen.commands.filling import Filling, OpenBuild, OpenFilling, Stored, Value, room_for
+from gossamer.codegen.commands.flow import Flow, Leap, Visit, told_of
 from gossamer.codegen.commands.telling import Choices, Sight, Telling, Told, has_sizes, sight_of
 from gossamer.codegen.graph import KernelGraph
-from gossamer.codegen.layout import Layout, Place, is_bordered, item_bytes, pack, spread_out
+from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, Address
 from gossamer.sizes import Size, Sizes, told
@@ -41,6 +42,15 @@ class Fitting(NamedTuple):
     decided: Iterable[str]
 
 
+class _How(NamedTuple):
+    """What commands of all kernels are told with."""
+
+    choices: Choices
+    target: Target
+    layout: Layout
+    sizes: Sizes
+
+
 class _Form(NamedTuple):
     """For sizes for which something holds: a function of them that tells numbers, and what is told of them."""
 
@@ -52,6 +62,8 @@ class _Form(NamedTuple):
     """By the number of a buffer, whether threads must have written some channels each of it."""
     by_channel: tuple[int, ...]
     """Those of which they have afterwards."""
+    asks: bool
+    """Whether somebody has asked which way weights are read."""
 
     def suits(self, given: Sequence[int], by_channel: Collection[int]) -> bool:
         """Whether it is right for these sizes, and for what is known of these images."""
@@ -64,22 +76,23 @@ class _Form(NamedTuple):
 
 
 class _Alike:
-    """Kernels of the graph that differ in their buffers alone. ``draws``: there is a border, which they draw."""
+    """Kernels of the graph that differ in their buffers alone. ``draws``: there is a border, which they draw;
+    ``is_repeated`` and ``goes_back`` as in `Visit`."""
 
-    def __init__(
-        self, choices: Choices, target: Target, sight: Sight, layout: Layout, sizes: Sizes, draws: bool
-    ) -> None:
-        self._how = choices, target, sight, layout
-        self._sizes = sizes
-        self._draws = draws
+    def __init__(self, how: _How, sight: Sight, visit: Visit) -> None:
+        self._how = how
+        self._sight = sight
+        self._visit = visit
         self._forms: list[_Form] = []
 
     def _tell(self, by_channel: Sequence[int]) -> _Form:
-        telling = Telling(*self._how, by_channel)
-        with self._sizes.noting() as decided:
-            told = telling.told(self._draws)
-        holds = self._sizes.holds(decided)
-        form = _Form(holds, self._sizes.numbers(told.numbers), told, tuple(decided), *telling.channels())
+        choices, target, layout, sizes = self._how
+        telling = Telling(choices, target, self._sight, layout, by_channel)
+        telling.is_repeated, telling.goes_back = self._visit.is_repeated, self._visit.goes_back or None
+        with sizes.noting() as decided:
+            told = telling.told(self._visit.draws)
+        holds, asks = sizes.holds(decided), telling.goes_back is not None
+        form = _Form(holds, sizes.numbers(told.numbers), told, tuple(decided), *telling.channels(), asks)
         self._forms.insert(0, form)
         del self._forms[MOST_FORMS:]
         return form
@@ -92,18 +105,29 @@ class _Alike:
                 if at:
                     self._forms.insert(0, self._forms.pop(at))  # the next sizes are often like these
                 return form
-        self._sizes.move(given)
+        self._how.sizes.move(given)
         return self._tell(by_channel)
 
 
 class _Step(NamedTuple):
-    """A kernel of the graph."""
+    """A kernel of the graph, or a jump."""
 
-    alike: _Alike
+    form: Callable[[Sequence[int], Sequence[int]], _Form]
+    """What fills in sizes: see `_Alike.form`."""
     places: list[Any]
     """Where its buffers are: numbers of those in the arena or that are computed once, constants, and bases."""
     once: tuple[str, int] | None
     """If it runs once: the base of what it computes, and the number of that."""
+
+
+class _Way(NamedTuple):
+    """How all kernels of the graph run one after the other, for sizes for which something holds."""
+
+    holds: Callable[..., bool]
+    decided: Iterable[str]
+    steps: list[_Step]
+    casting: list[Casting]
+    """One, unless commands are made in another way."""
 
 
 class OpenCommands:
@@ -112,69 +136,110 @@ class OpenCommands:
     def __init__(self, drawn: Drawn, target: Target, sizes: Sizes, at_hand: AtHand | None = None) -> None:
         """``at_hand``: as in `Build`. Raises `TypeError`, or what somebody makes of it, where commands cannot be told
         so, and `NotAtHand`."""
-        graph = drawn.graph
-        if any(kernel.regions for kernel in graph):
-            raise TypeError("regions")
-        layout, lives = spread_out(graph, drawn.borders, drawn.gaps, drawn.fills)
+        self._graph = drawn.graph
+        layout, lives = spread_out(drawn.graph, drawn.borders, drawn.gaps, drawn.fills)
         self._target = target
+        self._layout = layout
         self._sizes = sizes
+        self._how = _How(Choices(at_hand), target, layout, sizes)
         self._lives = [(first, last) for _, first, last in lives]
         self._model: tuple[int, int] | None = None
-        places = [buffer for buffer, *_ in lives] + _placed_once(graph, layout)
+        places = [buffer for buffer, *_ in lives] + _placed_once(drawn.graph, layout)
         self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer in places])
         self._borders = _Numbers(sizes, [layout.places[buffer].inside for buffer, *_ in lives])
-        alike: dict[Any, _Alike] = {}
-        choices = Choices(at_hand)
-        inner = {id(buffer): at for at, buffer in enumerate(places)}
-        self._steps: list[_Step] = []
+        self._alike: dict[Any, _Alike] = {}
+        self._inner = {id(buffer): at for at, buffer in enumerate(places)}
+        self._steps: dict[Visit, _Step] = {}
+        self._unfixed: list[_Step] = []
+        self._ways: list[_Way] = []
         self.late: list[Buffer] = []
         """Constants that are others for each shape."""
-        now = [size.value for size in sizes.open]
-        by_channel: set[Any] = set()
-        written: set[Buffer] = set()
-        for kernel in graph:
-            buffer = kernel.y.buffer
-            place = layout.places[buffer]
-            is_once = id(buffer) in layout.known
-            draws = not is_once and buffer not in written and is_bordered(place.border)
-            written.add(buffer)
-            shared = sight_of(kernel, shows=False)
-            at = [self._place(buffer, layout, inner) for buffer in shared.buffers]
-            key = _description(shared, layout), draws
-            if key not in alike:
-                alike[key] = _Alike(choices, target, shared, layout, sizes, draws)
-            step = _Step(alike[key], at, (place.base, inner[id(buffer)]) if is_once else None)
-            try:
-                self._form(step, now, by_channel)
-            except TypeError:
-                if not any(view.is_constant for view in kernel.operands):
-                    raise
-                step = step._replace(alike=_Alike(choices, target, sight_of(kernel, shows=True), layout, sizes, draws))
-                self._form(step, now, by_channel)
-            self._steps.append(step)
-        self._casting: Casting | None = None
-        with suppress(TypeError):
-            once = [step.once for step in self._steps]
-            self._casting = Casting([step.places for step in self._steps], once, len(places))
+        self._way([size.value for size in sizes.open])
 
     @property
     def is_cast(self) -> bool:
         """Whether they are put together of arrays."""
-        return self._casting is not None
+        return all(way.casting for way in self._ways)
+
+    def _way(self, given: Sequence[int]) -> _Way:
+        """How kernels run for these sizes."""
+        for way in self._ways:
+            with suppress(ZeroDivisionError):
+                if way.holds(*given):
+                    return way
+        self._sizes.move(given)
+        by_channel: set[Any] = set()
+        with self._sizes.noting() as decided:
+
+            def asks(visit: Visit) -> bool:
+                form = self._form(self._step(visit, given, by_channel), given, by_channel)
+                decided.update(dict.fromkeys(form.decided))
+                return form.asks
+
+            flow = Flow(self._target, self._layout, self._how.choices.at_hand, asks)
+            flow.region(self._graph)
+        steps = [
+            self._leap(visit) if isinstance(visit, Leap) else self._step(visit, given, by_channel)
+            for visit in flow.visits
+        ]
+        for step in steps:
+            self._form(step, given, by_channel)
+        way = _Way(self._sizes.holds(decided), tuple(decided), steps, [])
+        with suppress(TypeError):
+            once = [step.once for step in steps]
+            way.casting.append(Casting([step.places for step in steps], once, len(self._inner)))
+        self._ways.insert(0, way)
+        del self._ways[MOST_FORMS:]
+        return way
+
+    def _step(self, visit: Visit, given: Sequence[int], by_channel: set[Any]) -> _Step:
+        step = self._steps.get(visit)
+        if step is not None:
+            return step
+        kernel = visit.kernel
+        once = (self._layout.places[kernel.y.buffer].base, self._inner[id(kernel.y.buffer)]) if visit.is_once else None
+        shared = sight_of(kernel, shows=False)
+        places = [self._place(buffer) for buffer in shared.buffers]
+        known = _description(shared, self._layout), *visit[1:]
+        if known not in self._alike:
+            self._alike[known] = _Alike(self._how, shared, visit)
+        step = _Step(self._alike[known].form, places, once)
+        try:
+            self._form(step, given, by_channel)
+        except TypeError:
+            if not any(view.is_constant for view in kernel.operands):
+                raise
+            step = step._replace(form=_Alike(self._how, sight_of(kernel, shows=True), visit).form)
+            self._form(step, given, by_channel)
+        self._steps[visit] = step
+        self._unfixed.append(step)
+        return step
+
+    def _leap(self, leap: Leap) -> _Step:
+        places, inside = [], 0
+        if leap.flag is not None:
+            if leap.flag.is_constant:
+                raise TypeError("the flag of a jump is a constant")
+            places = [self._place(leap.flag.buffer)]
+            inside = self._layout.address(leap.flag).offset
+        told = told_of(leap, inside)
+        form = _Form(lambda *given: True, self._sizes.numbers(told.numbers), told, (), {}, (), False)
+        return _Step(lambda given, images: form, places, None)
 
     def _form(self, step: _Step, given: Sequence[int], by_channel: set[Any]) -> _Form:
         """What fills in a kernel. ``by_channel``: the places of images of which threads have written some channels
         each, which become more."""
         places = step.places
         images = [at for at, place in enumerate(places) if _is_written(place) and place in by_channel]
-        form = step.alike.form(given, images)
+        form = step.form(given, images)
         by_channel.update([places[at] for at in form.by_channel])
         return form
 
-    def _place(self, buffer: Buffer, layout: Layout, inner: Mapping[int, int]) -> Any:
+    def _place(self, buffer: Buffer) -> Any:
         if not buffer.is_constant:
-            return inner.get(id(buffer), Address(layout.places[buffer].base))
-        if isinstance(buffer, Late) or has_sizes(buffer):
+            return self._inner.get(id(buffer), Address(self._layout.places[buffer].base))
+        is_late = isinstance(buffer, Late) or has_sizes(buffer)
+        if is_late and not any(one is buffer for one in self.late):
             self.late.append(buffer)
         return buffer
 
@@ -188,42 +253,46 @@ class OpenCommands:
         inner: list[Any] = [
             (ARENA, offset + inside) for offset, inside in zip(offsets, self._borders(given), strict=True)
         ]
-        self._fix(build, model)
         to = Filling(build)
         instead: dict[int, Any] = {id(one): made for one, made in zip(self.late, late, strict=True)}
-        forms = self._forms(given)
-        if self._casting is not None and not any(form.asked for form in {id(one): one for one, *_ in forms}.values()):
+        way = self._way(given)
+        self._fix(build, model)
+        forms = self._forms(way.steps, given)
+        if way.casting and not any(form.asked for form in {id(one): one for one, *_ in forms}.values()):
             told = [(form.told, numbers, kernels) for form, numbers, kernels in forms]
             try:
-                emitted = self._casting.emitted(to, told, [offset for _, offset in inner], bytes, instead)
+                emitted = way.casting[0].emitted(to, told, [offset for _, offset in inner], bytes, instead)
             except TypeError:
-                self._casting = None
+                way.casting.clear()
             else:
                 if emitted is not None:
                     return emitted
             build = Build(self._target, layout, model)
             to = Filling(build)
         inner += [None] * (len(bytes) - len(inner))
-        for step, (form, numbers, kernels) in zip(self._steps, forms, strict=True):
+        for step, (form, numbers, kernels) in zip(way.steps, forms, strict=True):
             _, places, once = step
             to.begin("" if once is None else once[0])
             if once is not None:
                 inner[once[1]] = tuple(build.of_known(bytes[once[1]]))
             at = [inner[place] if type(place) is int else instead.get(id(place), place) for place in places]
             form.told.fill(to, numbers, kernels, at)
+        to.land()
         return Emitted(build.planned(), build.specs, build.constants())
 
-    def _forms(self, given: Sequence[int]) -> list[tuple[_Form, list[int], list[tuple[str, KernelSpec]]]]:
+    def _forms(
+        self, steps: Sequence[_Step], given: Sequence[int]
+    ) -> list[tuple[_Form, list[int], list[tuple[str, KernelSpec]]]]:
         """Of each kernel, what fills it in for these sizes, the numbers, and the kernels that depend on these."""
-        forms: dict[int, tuple[_Form, list[int], list[tuple[str, KernelSpec]]]] = {}
+        forms: dict[Any, tuple[_Form, list[int], list[tuple[str, KernelSpec]]]] = {}
         by_channel: set[Any] = set()
         found = []
-        for step in self._steps:
-            known = forms.get(id(step.alike))
+        for step in steps:
+            known = forms.get(step.form)
             if known is None or known[0].asked:
                 form = self._form(step, given, by_channel)
                 numbers = form.numbers(*given)
-                known = forms[id(step.alike)] = form, numbers, form.told.kernels(numbers)
+                known = forms[step.form] = form, numbers, form.told.kernels(numbers)
             elif known[0].by_channel:
                 by_channel.update([step.places[at] for at in known[0].by_channel])
             found.append(known)
@@ -232,10 +301,12 @@ class OpenCommands:
     def fitting(self, given: Sequence[int], model: tuple[int, int] | None) -> Fitting:
         """The program for these sizes, and what makes it that for others. Raises `TypeError` where more than words of
         it would be others."""
-        if self.late or any(step.once is not None for step in self._steps):
+        way = self._way(given)
+        if self.late or any(step.once is not None for step in way.steps):
             raise TypeError("constants depend on sizes")
         self._sizes.move(given)
         with self._sizes.noting() as decided:
+            decided.update(dict.fromkeys(way.decided))
             layout = Layout(set())
             lives = [(room_for(size), *life) for size, life in zip(self._bytes.numbers, self._lives, strict=True)]
             offsets, layout.arena_bytes = pack(lives)
@@ -244,26 +315,25 @@ class OpenCommands:
             self._fix(build, model)
             to = OpenFilling(build)
             by_channel: set[Any] = set()
-            for step in self._steps:
+            for step in way.steps:
                 form = self._form(step, given, by_channel)
                 to.begin("")
                 told = form.told
                 at = [inner[place] if type(place) is int else place for place in step.places]
                 told.fill(to, told.numbers, told.kernels(told.numbers), at)
                 decided.update(dict.fromkeys(form.decided))
+            to.land()
             closed, numbers = build.closed()
             emitted = Emitted(build.planned(), build.specs, build.constants())
         return Fitting(emitted, closed, numbers, tuple(decided))
 
     def _fix(self, build: Build, model: tuple[int, int] | None) -> None:
         """Look where constants of the file are, which they are for all shapes."""
-        if model == self._model:
-            return
-        if self._model is not None:
+        if model != self._model and self._model is not None:
             raise TypeError("the file is elsewhere")
         self._model = model
         late = {*map(id, self.late)}
-        for step in self._steps:
+        for step in self._unfixed:
             places = step.places
             for at, one in enumerate(places):
                 if isinstance(one, Buffer) and id(one) not in late and one.memory is not None:
@@ -273,14 +343,15 @@ class OpenCommands:
                         places[at] = Value(array.tobytes(), array)
                     else:
                         places[at] = Stored(one, place.offset)
+        self._unfixed.clear()
 
 
 def _placed_once(graph: KernelGraph, layout: Layout) -> list[Buffer]:
     """Give places to the buffers that are computed once, and return these."""
     once: list[Buffer] = []
-    for kernel in graph:
+    for kernel in [kernel for part in graph.parts() for kernel in part]:
         buffer = kernel.y.buffer
-        if id(buffer) in layout.known:
+        if id(buffer) in layout.known and buffer not in layout.places:
             size = item_bytes(buffer) * prod(buffer.shape)
             layout.places[buffer] = Place(base_of_known(kernel, layout), 0, dense_bytes(buffer), size)
             once.append(buffer)

@@ -197,7 +197,9 @@ class Telling(Build):
         if draws:
             self._draw_border(y, self.layout.places[y])
             self._told.clear()
-        self._run(self._kernel)
+        self.run(self._kernel)
+        if self.is_repeated and not any(line.lstrip().startswith("to.command(") for line in self.lines):
+            raise TypeError("a turn of a loop may have no commands")
         alike = Counter(self._like.values())
         alone = tuple([f"{name} = to.table(" for name, form in self._like.items() if alike[form] == 1 > alike[None]])
         lines = [

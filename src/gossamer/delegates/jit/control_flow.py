@@ -41,6 +41,9 @@ def branch(
     other = branch(node, flags[1:], subgraphs[1:], operands, second, lower, origin)
     if not some:
         raise Refused("it has no results")
+    shapes = zip(node.outputs, some, other, strict=True)
+    if any(tensor.is_dynamic and a.shape != b.shape for tensor, a, b in shapes):
+        raise Refused("its branches differ in shapes, and which one runs is only known when the model runs")
     return _either(lowered.graph, flags[0], [first.graph, second.graph], [some, other], origin)
 
 
@@ -121,9 +124,23 @@ def _repeated(
     single = [at for at, number in enumerate(twin_of) if number == at]
     variables, becoming = [variables[at] for at in single], [seen(becoming[at], instead) for at in single]
     values, flag = [seen(view, instead) for view in values], seen(flag, instead)
-    _update(variables, becoming, turn.graph, origin)
-    _add(lowered.graph, "loop", flag, [turn.graph, test.graph], variables, origin)
+    add_loop(lowered.graph, flag, turn.graph, test.graph, variables, becoming, (), origin)
     return values
+
+
+def add_loop(
+    graph: KernelGraph,
+    flag: View,
+    turn: KernelGraph,
+    condition: KernelGraph,
+    variables: Sequence[View],
+    following: Sequence[View],
+    into: Sequence[View],
+    origin: str,
+) -> None:
+    """A kernel whose turns let variables become what follows, and write ``into`` others, as long as the flag is set."""
+    _update(variables, following, turn, origin)
+    _add(graph, "loop", flag, [turn, condition], [*variables, *into], origin)
 
 
 def _unrolled(
@@ -181,7 +198,9 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     lowered.calls.take(subgraph, len(callee.nodes))
-    inner = Lowered(lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges)
+    inner = Lowered(
+        lowered.graph, subgraph=subgraph, calls=lowered.calls, ranges=lowered.ranges, guesses=lowered.guesses
+    )
     for tensor, view in zip(callee.inputs, operands, strict=True):
         if tensor.index in inner.values:
             raise Refused(f'"{tensor.name}" is more than one input of subgraph {subgraph}')
@@ -199,7 +218,7 @@ def _lower_node(node: NodeInfo, subgraph: int, lowered: Lowered, lower: Lower) -
 
 
 def _region(lowered: Lowered) -> Lowered:
-    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges)
+    return Lowered(subgraph=lowered.subgraph, calls=lowered.calls, ranges=lowered.ranges, guesses=lowered.guesses)
 
 
 def _update(variables: Sequence[View], following: Sequence[View], body: KernelGraph, origin: str) -> None:

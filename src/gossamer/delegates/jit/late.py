@@ -178,7 +178,7 @@ class LateKernel(SteppedKernel):
             look.steps[look.key(ctx)] = step
             return step
         supposed = ctx.suppose(first)
-        lowered = Lowered(states=self._states, counts={})
+        lowered = Lowered(states=self._states, counts={}, guesses=True)
         stop, asked = first, set[int]()
         for node in supposed.nodes:
             if node.node_index in self.turns or not _add(node, supposed, lowered):

@@ -68,6 +68,7 @@ class Lowered:
     ``counts``: of outputs of which only the run tells how many rows they have, where that is; ``None`` if nobody waits
     for it.
     ``states``: what operators keep, by number, where there are other graphs of the same nodes, which go on with it.
+    ``guesses``: see `gossamer.ops.lowering.Lowering.guesses`.
     """
 
     graph: KernelGraph = field(default_factory=KernelGraph)
@@ -81,6 +82,7 @@ class Lowered:
     is_running: bool = False
     counts: dict[int, View] | None = None
     states: dict[int, Array] | None = None
+    guesses: bool = False
 
     def value(self, tensor: TensorInfo, array: Array | Later | None) -> View:
         """What a tensor is: computed in the graph, a constant, or an input of it."""

@@ -25,7 +25,7 @@ from gossamer.errors import CompileError
 from gossamer.ops.lowering import Expression, Lowering, Reduction, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
-from gossamer.sizes import Later
+from gossamer.sizes import Later, whole
 from gossamer.views import (
     POINTWISE,
     Buffer,
@@ -294,7 +294,7 @@ class GraphLowering(Lowering):
     def numbers(self, position: int) -> Sequence[Affine]:
         array = self.constant(position)
         if array is not None:
-            return [Affine(int(number)) for number in array.reshape(-1)]
+            return [Affine(whole(number)) for number in array.reshape(-1)]
         numbers = numbers_of(self.value(position), self._graph, self._lowered.ranges)
         if numbers is None:
             self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
@@ -310,7 +310,12 @@ class GraphLowering(Lowering):
         return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return greatest(Affine(0) + number - other, self._graph, self._lowered.ranges) <= 0
+        most = greatest(Affine(0) + number - other, self._graph, self._lowered.ranges)
+        return most is not None and most <= 0
+
+    @property
+    def guesses(self) -> bool:
+        return self._lowered.guesses
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors
@@ -396,13 +401,13 @@ class GraphLowering(Lowering):
             return self._replaced(pieces, views, axis)
         shape = list(views[0].shape)
         shape[axis] = sum(view.shape[axis] for view in views)
-        whole = Buffer(tuple(shape), views[0].type).view()
+        joined = Buffer(tuple(shape), views[0].type).view()
         start = 0
         for view in views:
             if view.size:
-                self._graph.copy(view, whole.slice(axis, start, view.shape[axis]), self._origin)
+                self._graph.copy(view, joined.slice(axis, start, view.shape[axis]), self._origin)
             start += view.shape[axis]
-        return whole
+        return joined
 
     def _replaced(self, pieces: Sequence[View | Stretch], views: Sequence[View], axis: int) -> View:
         """A copy of a view with other elements along an axis, between what is left of it on either side."""
@@ -458,8 +463,8 @@ class GraphLowering(Lowering):
         self._graph.kernels.append(Kernel("gather", [x, vectors], y, boxes, origin=(self._origin,)))
         return result
 
-    def put(self, box: View, into: View, vector: View) -> None:
-        boxes = Boxes(tuple(range(len(box.shape))), box.shape, clamps=True)
+    def put(self, box: View, into: View, vector: View, axes: Sequence[int] | None = None) -> None:
+        boxes = Boxes(tuple(range(len(box.shape)) if axes is None else axes), box.shape, clamps=True)
         self._graph.kernels.append(Kernel("put", [box, vector], into, boxes, origin=(self._origin,)))
 
     def scatter(
@@ -579,8 +584,8 @@ class GraphLowering(Lowering):
             self.convolution(image.slice(3, start, size), filter.slice(3, start, size), None, geometry)
             for start, size in zip(starts, sizes, strict=True)
         ]
-        whole = [self.cast(part, TensorType.INT32) for part in parts]
-        return reduce(lambda sums, part: self.map("add", sums, part), whole)
+        summands = [self.cast(part, TensorType.INT32) for part in parts]
+        return reduce(lambda sums, part: self.map("add", sums, part), summands)
 
     def quantized_matmul(
         self,
@@ -696,6 +701,28 @@ class GraphLowering(Lowering):
 
     def loop(self, condition: int, body: int, operands: Sequence[View]) -> Sequence[View]:
         return control_flow.loop(self._node, condition, body, operands, self._lowered, lower, self._origin)
+
+    def turns(
+        self,
+        count: int,
+        variables: Sequence[View],
+        body: Callable[[View, Sequence[View]], Sequence[View]],
+        into: Sequence[View] = (),
+    ) -> Sequence[View]:
+        limit = self.worked_out((1,), TensorType.INT32, np.full, 1, count, np.int32)
+        around, self._graph = self._graph, KernelGraph()
+        number, *values = [Buffer(view.shape, view.type).view() for view in (limit, *variables)]
+        try:
+            following = [self.map("add", number, self.array(np.ones(1, np.int32))), *body(number, values)]
+            turn, self._graph = self._graph, KernelGraph()
+            flag = self.map("less", number, limit, type=TensorType.BOOL)
+            condition = self._graph
+        finally:
+            self._graph = around
+        for view, value in zip([self.array(np.zeros(1, np.int32)), *variables], (number, *values), strict=True):
+            self.copy(view, value)
+        control_flow.add_loop(around, flag, turn, condition, (number, *values), following, into, self._origin)
+        return values
 
     def kernel(self, kind: str, *operands: View, shape: Sequence[int], type: TensorType, **settings: Any) -> View:
         return self._graph.add(kind, operands, shape, type, settings, origin=self._origin)

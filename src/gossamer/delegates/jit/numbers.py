@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open, settled, whole
 from gossamer.views import View
 
 MOST = 64
@@ -35,9 +36,19 @@ _SUMS: Mapping[str, Callable[[Affine, Affine], Affine | None]] = {
     "mul": lambda x, y: x * y.constant if y.is_constant else y * x.constant if x.is_constant else None,
 }
 
-_CHOICES: Mapping[str, tuple[Callable[[float, float], float], Callable[[float, float], float]]] = {
-    "min": (min, min),
-    "max": (max, max),
+
+def _of_both(choice: Callable[[int, int], int]) -> Callable[[int | None, int | None], int | None]:
+    return lambda x, y: None if x is None or y is None else choice(x, y)
+
+
+def _of_either(choice: Callable[[int, int], int]) -> Callable[[int | None, int | None], int | None]:
+    return lambda x, y: y if x is None else x if y is None else choice(x, y)
+
+
+_CHOICES = {
+    "min": (_of_both(min), _of_either(min)),
+    "max": (_of_either(max), _of_both(max)),
+    "select": (_of_both(min), _of_both(max)),
 }
 """What the limits of one of two numbers are."""
 
@@ -72,7 +83,8 @@ def constant_of(view: View, graph: KernelGraph) -> NDArray[Any] | None:
     numbers = numbers_of(view, graph)
     if numbers is None or not all(number.is_constant for number in numbers):
         return None
-    return np.array([number.constant for number in numbers], numpy_dtype(view.type)).reshape(view.shape)
+    elements = [number.constant for number in numbers]
+    return np.array(elements, object if is_open(elements) else numpy_dtype(view.type)).reshape(view.shape)
 
 
 def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
@@ -95,8 +107,8 @@ def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
     return sums
 
 
-def greatest(number: Affine, graph: KernelGraph, ranges: Ranges) -> float:
-    """What a sum is known not to be more than; infinite if nothing is."""
+def greatest(number: Affine, graph: KernelGraph, ranges: Ranges) -> int | None:
+    """What a sum is known not to be more than; ``None`` if nothing is."""
     numbers = _Numbers(graph, ranges)
     return ranges.greatest(number, {element: numbers.limits(element, DEEP) for element in number.terms})
 
@@ -126,7 +138,7 @@ class _Numbers:
     def _element(self, element: Element, deep: int) -> Affine:
         buffer, number = element
         if buffer.array is not None:
-            return Affine(int(buffer.array.reshape(-1)[number]))
+            return Affine(whole(buffer.array.reshape(-1)[number]))
         itself = Affine(0, {element: 1})
         made = self._made(element, deep)
         found = None if made is None else self._sum(*made, deep - 1)
@@ -164,7 +176,11 @@ class _Numbers:
         return less if name == "min" else more
 
     def _is_at_most(self, x: Affine, y: Affine) -> bool:
-        return self._ranges.greatest(x - y) <= 0
+        return self._is_never_more(x - y, 0)
+
+    def _is_never_more(self, number: Affine, most: int) -> bool:
+        greatest = self._ranges.greatest(number)
+        return greatest is not None and greatest <= most
 
     def limits(self, element: Element, deep: int) -> Limits:
         """What an integer is known not to be less, and not to be more than."""
@@ -174,10 +190,10 @@ class _Numbers:
 
     def _limits(self, element: Element, deep: int) -> Limits:
         itself = Affine(0, {element: 1})
-        low, high = -self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
+        low, high = self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
         made = self._made(element, deep)
-        least, most = (-inf, inf) if made is None else self._chosen(*made, deep - 1)
-        return max(low, least), min(high, most)
+        least, most = (None, None) if made is None else self._chosen(*made, deep - 1)
+        return _of_either(max)(None if low is None else -low, least), _of_either(min)(high, most)
 
     def _chosen(self, expression: Expression, operands: Sequence[Element], deep: int) -> Limits:
         number = self._sum(expression, operands, deep)
@@ -186,11 +202,11 @@ class _Numbers:
         if isinstance(expression, int):
             return self.limits(operands[expression], deep)
         name, *arguments = expression
-        if name not in (*_CHOICES, "select"):
-            return -inf, inf
+        if name not in _CHOICES:
+            return None, None
         one, other = (self._chosen(argument, operands, deep) for argument in arguments[-2:])
-        choices = _CHOICES.get(name, (min, max))
-        return choices[0](one[0], other[0]), choices[1](one[1], other[1])
+        low, high = _CHOICES[name]
+        return low(one[0], other[0]), high(one[1], other[1])
 
     def truth(self, element: Element, deep: int) -> bool | None:
         """A bool, if it is known."""
@@ -212,9 +228,9 @@ class _Numbers:
         if name in _COMPARISONS:
             x, y = (self._sum(side, operands, deep) for side in sides)
             sums = [] if x is None or y is None else _COMPARISONS[name](x, y)
-            if any(self._ranges.greatest(one * -1) < 0 for one in sums):
+            if any(self._is_never_more(one * -1, -1) for one in sums):
                 return False
-            return True if sums and all(self._ranges.greatest(one) <= 0 for one in sums) else None
+            return True if sums and all(self._is_never_more(one, 0) for one in sums) else None
         found = [self._holds(side, operands, deep) for side in sides] if name in _CONNECTIVES else []
         return _CONNECTIVES[name](found) if found else None
 
@@ -232,7 +248,7 @@ class _Numbers:
 
 
 def _places(view: View) -> Iterator[tuple[int, ...]]:
-    return product(*map(range, view.shape))
+    return product(*(range(settled(size)) for size in view.shape))
 
 
 def _number(view: View, place: Sequence[int]) -> int:

@@ -147,9 +147,9 @@ class Parts:
             self._parts.pop(number, None)
 
 
-def lowered_of(nodes: Iterable[NodeInfo]) -> Lowered:
-    """Nodes that are prepared, lowered for each other alone. Raises `Refused`."""
-    lowered = Lowered()
+def lowered_of(nodes: Iterable[NodeInfo], *, guesses: bool = False) -> Lowered:
+    """Nodes that are prepared, lowered for each other alone; ``guesses`` as there. Raises `Refused`."""
+    lowered = Lowered(guesses=guesses)
     for node in nodes:
         lower(node, lowered)
     return lowered

@@ -76,43 +76,48 @@ class Sizing:
         self.outputs = outputs
         self._jit = jit
         self._asked = {tensor.index: (tensor, tensor.shape) for tensor in asked}
+        self._flags = [tensor for tensor in asked if tensor.type == TensorType.BOOL]
         self._read = [tensor for tensor in read if tensor.index not in self._asked]
-        self._seen: list[Numbers] = []
-        self._known: list[_Known] = []
-        self._left = FIRST_TRIED if all(tensor.type in INTEGERS for tensor in asked) else 0
+        self._seen: dict[bytes, list[Numbers]] = {}
+        """By flags, which decide what nodes become."""
+        self._known: dict[bytes, list[_Known]] = {}
+        self._left = FIRST_TRIED if all(tensor.type in (*INTEGERS, TensorType.BOOL) for tensor in asked) else 0
         self.failure = ""
         """Why there is no program for several sizes, if that has been tried."""
 
     def fitting(self, ctx: PartitionInvokeContext, arena: Arena) -> tuple[Shared, Fit] | None:
         """The program for what there is now, and how it is fitted to that; ``None`` if there is none."""
-        numbers = self._numbers(ctx)
-        if numbers is None:
+        if any(tensor.shape != shape for tensor, shape in self._asked.values()):
             return None
-        for known in self._known:
+        numbers, flags = self._numbers(ctx), b"".join([ctx.value(one).tobytes() for one in self._flags])
+        for known in self._known.get(flags, ()):
             sizes = known.template.sizes(numbers)
             if sizes is not None:
                 return self._shared(ctx, known, sizes, arena)
         ranks = [len(one) for one in numbers.values()]
-        seen = [one for one in self._seen if [len(shape) for shape in one.values()] == ranks]
-        self._seen = [*self._seen[1 - MOST_SEEN :], numbers]
+        before = self._seen.get(flags, [])
+        seen = [one for one in before if [len(shape) for shape in one.values()] == ranks]
+        self._seen[flags] = [*before[1 - MOST_SEEN :], numbers]
         if len(seen) + 1 < FEWEST_SEEN or self._left < 1 or any(0 in one for one in numbers.values()):
             return None
         self._left -= 1
         try:
-            template = Template(lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target)
+            template = Template(
+                lambda shapes: self._copies(ctx, shapes), [*seen, numbers], self._jit.target, guesses=True
+            )
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
-        self._known.insert(0, _Known(template, []))
+        known = _Known(template, [])
+        self._known.setdefault(flags, []).insert(0, known)
         sizes = template.sizes(numbers)
-        return None if sizes is None else self._shared(ctx, self._known[0], sizes, arena)
+        return None if sizes is None else self._shared(ctx, known, sizes, arena)
 
-    def _numbers(self, ctx: PartitionInvokeContext) -> Numbers | None:
+    def _numbers(self, ctx: PartitionInvokeContext) -> Numbers:
         numbers: dict[int, Shape] = {tensor.index: tensor.shape for tensor in self._read}
-        for index, (tensor, shape) in self._asked.items():
-            if tensor.shape != shape:
-                return None
-            numbers[~index] = tuple(ctx.value(tensor).reshape(-1).tolist())
+        for index, (tensor, _) in self._asked.items():
+            if tensor.type in INTEGERS:
+                numbers[~index] = tuple(ctx.value(tensor).reshape(-1).tolist())
         return numbers
 
     def _copies(self, ctx: PartitionInvokeContext, numbers: Numbers) -> ResizedNodes:
@@ -121,7 +126,9 @@ class Sizing:
                 shape
             )
             for index, (tensor, shape) in self._asked.items()
+            if tensor.type in INTEGERS
         }
+        values |= {tensor.index: ctx.value(tensor).copy() for tensor in self._flags}
         shapes = {index: shape for index, shape in numbers.items() if index >= 0}
         return ctx.opened(self.nodes, shapes, values, self.outputs)
 

@@ -55,10 +55,17 @@ UNFIT = (ZeroDivisionError, TypeError, GossamerError)
 class Template:
     """The graph of a partition with sizes left open, and its commands, if that can be."""
 
-    def __init__(self, copies_for: Callable[[Shapes], ResizedNodes], seen: Sequence[Shapes], target: Target) -> None:
+    def __init__(
+        self,
+        copies_for: Callable[[Shapes], ResizedNodes],
+        seen: Sequence[Shapes],
+        target: Target,
+        *,
+        guesses: bool = False,
+    ) -> None:
         """``copies_for``: copies of nodes, prepared for shapes. ``seen``: the shapes so far, of the same ranks; the
         last is the one to plan for. Open are those sizes that have changed; those that have always been the same as
-        another are that one.
+        another are that one. ``guesses``: see `gossamer.ops.lowering.Lowering.guesses`.
 
         Raises `TypeError`, or what the operator makes of it, where somebody needs to know an open size.
         """
@@ -76,7 +83,10 @@ class Template:
             for tensor, shape in now.items()
         }
         copies = copies_for(shapes)
-        graph = lowered_of(copies.nodes).finish(copies.outputs)
+        lowered = lowered_of(copies.nodes, guesses=guesses)
+        if any(tensor.is_dynamic for node in copies.nodes for tensor in node.outputs):
+            raise TypeError("a shape is left to the run")
+        graph = lowered.finish(copies.outputs)
         if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
