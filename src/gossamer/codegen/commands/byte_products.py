@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -204,6 +204,9 @@ class ByteContraction(QuantizedContraction):
     has_biases: bool = True
     """Otherwise all panels have that of the first."""
 
+    is_widened: ClassVar[bool] = False
+    """Whether elements of a have 16 bits."""
+
     def __post_init__(self) -> None:
         weights = self.weights
         self.flatten(not weights.image)
@@ -300,6 +303,7 @@ class ByteContraction(QuantizedContraction):
             prefetch,
             is_last and self._has_half,
             self._by_sign,
+            self.is_widened,
         )
 
     def _made(self, together: bool = False) -> Output:
