@@ -7,6 +7,7 @@ from gossamer.codegen.kernels.depthwise import DepthwiseRow
 from gossamer.codegen.tiles import (
     cut_evenly,
     cut_in_two,
+    depthwise_block,
     depthwise_tile,
     fewer_rows,
     gemm_tile,
@@ -119,3 +120,16 @@ def test_all_that_is_proposed_can_be_had(target: Target) -> None:
 @pytest.mark.parametrize(("columns", "pixels"), [(1, 1), (3, 3), (7, 7), (10, 5), (13, 7), (16, 4), (19, 4), (112, 7)])
 def test_pixels_of_a_depthwise_row(columns: int, pixels: int) -> None:
     assert depthwise_tile(AVX512, columns) == depthwise_tile(AVX2, columns) == pixels
+
+
+@pytest.mark.parametrize(("channels", "rows", "block"), [
+    (512, 14, 64),
+    (672, 14, 64),
+    (144, 14, 48),
+    (75, 7, 48),
+    (12, 7, 16),
+    (256, 28, 64),
+    (144, 56, 144),
+])  # fmt: skip
+def test_channels_of_small_images_are_filtered_block_by_block(channels: int, rows: int, block: int) -> None:
+    assert depthwise_block(channels, 4 * rows * rows * channels) == block

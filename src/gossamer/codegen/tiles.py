@@ -35,6 +35,15 @@ TWICE_ROWS = 8
 cache, but the sums of their factors."""
 
 
+DEPTHWISE_CHANNELS = 64
+"""Channels of a block of a depthwise convolution: their rows stay in the first-level cache for the rows behind.
+
+Measured on Zen 4, 3x3 or 5x5: 14x14x512 26 us instead of 31 (AVX-512 19 and 23), 14x14x672 118 and 133 (91 and 94)."""
+
+DEPTHWISE_BYTES = 1 << 20
+"""Bytes of an image up to which it comes from the second-level cache. What is larger is read as it lies in memory."""
+
+
 def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
     """Whether the microkernel of the last panel, in whose last vector ``tail`` channels are, is (ragged, half)."""
     lanes = target.lanes()
@@ -390,3 +399,12 @@ def depthwise_tile(target: Target, columns: int) -> int:
     # Each is some percent slower than the one before it.
     costs = {pixels: -(-columns // pixels) * pixels * (1 + 0.03 * rank) for rank, pixels in enumerate(choices)}
     return min(costs, key=lambda pixels: costs[pixels])
+
+
+@cache
+def depthwise_block(channels: int, image_bytes: int) -> int:
+    """Channels that are filtered in all rows before the others, where the image has so many bytes: whole lines."""
+    if image_bytes > DEPTHWISE_BYTES:
+        return channels
+    blocks = -(-channels // DEPTHWISE_CHANNELS)
+    return -(-channels // blocks // 16) * 16

@@ -118,11 +118,11 @@ def plain(target: Target, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
 def test_weights_are_the_nearest_that_there_are(target: Target, channels: int, threads: int) -> None:
     rng = np.random.default_rng(channels)
     weights = uniform(rng, channels, 70)
-    nv = min(MOST, -(-channels // 16))
+    nv = min(MOST, -(-channels // target.lanes()))
     packed = Packed(target, weights, nv, threads)
     for number, width in enumerate(packed.widths):
-        panel, first = packed[number], number * nv * 16
-        here = weights[first : first + width * 16].T.astype(np.float64)
+        panel, first = packed[number], number * nv * target.lanes()
+        here = weights[first : first + width * target.lanes()].T.astype(np.float64)
         there = panel.words[:, : here.shape[1]] * panel.factors[: here.shape[1]].astype(np.float64)
         largest = np.abs(here).max(axis=0)
         assert panel.is_narrow
@@ -185,28 +185,30 @@ OTHERS = {
 @on_every_target
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_panels_stay_floats(target: Target, name: str) -> None:
-    rng = np.random.default_rng(7)
-    weights = uniform(rng, 3 * 64 + 5, 61)
+    rng, each = np.random.default_rng(7), 4 * target.lanes()
+    weights = uniform(rng, 3 * each + 5, 61)
     with np.errstate(under="ignore"):
-        OTHERS[name](weights[64:128])
+        OTHERS[name](weights[each : 2 * each])
     x, bias = normal(rng, 61), normal(rng, len(weights))
     for threads in (1, 2):
         packed = Packed(target, weights, 4, threads)
         assert [packed[number].is_narrow for number in range(4)] == [True, False, True, True]
-        np.testing.assert_array_equal(packed[1].words, weights[64:128].T)
+        np.testing.assert_array_equal(packed[1].words, weights[each : 2 * each].T)
         with np.errstate(invalid="ignore"):
-            want = plain(target, x, weights[64:128], bias[64:128])
+            want = plain(target, x, weights[each : 2 * each], bias[each : 2 * each])
         got = packed.product(x, bias)
-        np.testing.assert_allclose(got[64:128], want, rtol=1e-6)
-        np.testing.assert_array_equal(got[64:128], floats(target, x, weights[64:128], bias[64:128]))
-        others = np.r_[0:64, 128 : len(weights)]
+        np.testing.assert_allclose(got[each : 2 * each], want, rtol=1e-6)
+        np.testing.assert_array_equal(
+            got[each : 2 * each], floats(target, x, weights[each : 2 * each], bias[each : 2 * each])
+        )
+        others = np.r_[0:each, 2 * each : len(weights)]
         np.testing.assert_allclose(got[others], weights[others].astype(np.float64) @ x + bias[others], atol=3e-5)
 
 
 def floats(target: Target, x: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
     """One panel of them, by the microkernel of floats."""
     y = filled(bias.shape)
-    words = {"depth": len(x), "taps": 1, "tail": 16}
+    words = {"depth": len(x), "taps": 1, "tail": target.lanes()}
     rest = dict.fromkeys(("tap_offsets", "a_stride", "c_stride", "residual_stride"), 0)
     shape, packed = block(Gemm.arguments, **words, **rest), pack(target.plain, weights, 4)
     pointers = [place(array) for array in (x, packed, bias, y)]

@@ -142,10 +142,10 @@ def test_several_outputs_of_a_channel(target: Target, multiplier: int, known: bo
 @on_every_target
 def test_bits_do_not_depend_on_threads_or_chunks(target: Target) -> None:
     rng = np.random.default_rng(2)
-    x, weights, bias = normal(rng, 1, 9, 9, 75), normal(rng, 3, 3, 75), normal(rng, 75)
+    x, weights, bias = normal(rng, 1, 15, 9, 75), normal(rng, 3, 3, 75), normal(rng, 75)
     results = []
     for chunks, threads, by_chunk in product((1, 2, 3), (1, 2, 3, 7), (False, True)):
-        bordered = filled((1, 9, 9, 75), 3.0)
+        bordered = filled((1, 15, 9, 75), 3.0)
         y = bordered[:, 1:-1, 1:-1]
         shares = {"chunks": chunks, "threads": threads, "by_chunk": by_chunk}
         depthwise(target, x, weights, bias, y, 7, epilogue=("mul", 0, ("logistic", 0)), **shares)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer.codegen.kernels.contract24 import narrows
+from gossamer.codegen.kernels.contract24 import narrowed
 from gossamer.schema import ActivationFunctionType, FullyConnectedOptions, TensorType
-from tests.delegates.jit.running import TARGETS, check, machine_code
+from gossamer.targets import Target
+from tests.delegates.jit.running import TARGETS, check, machine_code, outputs
 from tests.runtime.graphs import ModelMaker
 
 FLOAT = TensorType.FLOAT32
 
 
 def _narrow(otherwise: str) -> str:
-    return "i24w_gemm" if any(map(narrows, TARGETS)) else otherwise
+    return "i24w_gemm" if min(map(narrowed, TARGETS)) <= 4 * 128 * 256 else otherwise
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,20 @@ def test_how_few_rows_are_multiplied(rows: int, depth: int, channels: int, kerne
     products = [name for name in delegated.program.plan.kernels if "gemm" in name or "dot" in name]
     assert products
     assert all(kernel in name for name in products)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_what_comes_from_memory_has_24_bits_with_small_registers_too(target: Target) -> None:
+    make, rng = ModelMaker(), np.random.default_rng(0)
+    x, y = make.tensor((1, 1024)), make.tensor((1, 768))
+    weights = rng.uniform(-1, 1, (768, 1024)).astype(np.float32)
+    stored = make.constant(weights, np.float32, FLOAT)
+    make.op("FULLY_CONNECTED", [x, stored, -1], [y], FullyConnectedOptions())
+    make.io([x], [y])
+    interpreter, delegated = machine_code(make.model(), target=target)
+    assert delegated.program is not None
+    narrow = any("i24w_gemm" in name for name in delegated.program.plan.kernels)
+    assert narrow is (target.vector_bits == 256 or target.has("avx512vbmi2"))
+    row = rng.uniform(-1, 1, (1, 1024)).astype(np.float32)
+    (got,) = outputs(interpreter, {x: row})
+    np.testing.assert_allclose(got, row.astype(np.float64) @ weights.T, atol=3e-5)

@@ -41,7 +41,7 @@ from gossamer.codegen.kernels.contract import (
     Gemm,
     panels_of,
 )
-from gossamer.codegen.kernels.contract24 import Gemm24, Pack24, header_bytes, lines_of, narrows
+from gossamer.codegen.kernels.contract24 import Gemm24, Pack24, header_bytes, lines_of, narrowed, narrows
 from gossamer.codegen.kernels.dot import MAX_ROWS, Dot, rows_of_weights
 from gossamer.codegen.kernels.elementwise import Map, operands_of
 from gossamer.codegen.kernels.pack import Pack
@@ -92,13 +92,6 @@ Measured on Zen 4 with one thread, float32 over bfloat16: depth 16 and 32 channe
 
 BF16_BYTES = 256 << 10
 """Of rounded rows, which stay in the second-level cache beside the weights."""
-
-NARROWED = 128 << 10
-"""Bytes of weights as floats from which they do not stay in the first-level cache.
-
-Measured on Zen 4 with AVX-512, a row times a matrix, again and again, floats over 24 bits: 64 KB 1.11, 128 KB 1.18,
-256 KB 1.24, 576 KB 1.26 to 1.3, 1 MB 1.34, 4 MB 1.3, 16 MB 1.5, 64 MB 1.4. With AVX2, where a word takes more shifts,
-0.8 up to 1 MB, and 1.0 to 1.3 from 4 MB on."""
 
 
 class Group(NamedTuple):
@@ -601,12 +594,17 @@ class Contraction24(Contraction):
     def _gemm(self, mr: int, nv: int, is_last: bool, **form: Any) -> KernelSpec:  # type: ignore[override]
         form = {"epilogue": self.epilogue} | form
         ragged = is_last and self.panels.tail < self.build.target.lanes()
-        return Gemm24(self.build.dots.name, nv, ragged=ragged, **form)
+        return Gemm24(self._isa, nv, ragged=ragged, **form)
+
+    @property
+    def _isa(self) -> str:
+        dots = self.build.dots
+        return dots.name if narrows(dots) else dots.plain.name
 
     def kernels(self) -> Iterator[KernelSpec]:
         """What it needs."""
         yield from filter(None, self._gemms(self.mr))
-        yield Pack24(self.build.dots.name)
+        yield Pack24(self._isa)
 
     def _packed(self) -> Address:
         build, weights, panels = self.build, self.weights, self.panels
@@ -621,7 +619,7 @@ class Contraction24(Contraction):
             build.pack(Pack(build.target.name, weights.by_depth), reads=weights.bytes, **words)
             build.when_packed()
             build.pack(
-                Pack24(build.dots.name),
+                Pack24(self._isa),
                 weights=floats,
                 headers=known,
                 depth=weights.depth,
@@ -654,10 +652,9 @@ def _suits_24_bits(product: Contraction) -> bool:
     build, weights, panels = product.build, product.weights, product.panels
     lines = panels.whole * lines_of(product.nv) + lines_of(panels.rest_nv)
     return (
-        narrows(build.dots)
-        and weights.is_constant
+        weights.is_constant
         and weights.item == 4
-        and weights.bytes >= NARROWED
+        and weights.bytes >= narrowed(build.dots)
         and product.scale is None
         and product.images * product.rows * product.columns == len(product.offsets) == 1
         and 1 < lines <= weights.channels / build.target.lanes()

@@ -5,10 +5,10 @@ Operands are an NHWC image, weights [h, w, C * m] and a bias [C * m]; settings a
 
 from __future__ import annotations
 
-from gossamer.codegen.commands import Build, blocks_of
+from gossamer.codegen.commands import Build
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.depthwise import Depthwise, DepthwiseRow
-from gossamer.codegen.tiles import depthwise_tile
+from gossamer.codegen.tiles import depthwise_block, depthwise_tile
 from gossamer.programs.program import Address, Word
 from gossamer.sizes import computed
 
@@ -53,7 +53,8 @@ def multiply(
     by_channel = x.buffer in build.by_channel and multiplier == 1
     if by_channel:
         build.by_channel.add(node.y.buffer)
-    block, chunks = blocks_of(channels, images * rows, target.lanes()) if multiplier == 1 else (channels, 1)
+    block = computed(depthwise_block, channels, 4 * x.size) if multiplier == 1 else channels
+    chunks = -(-channels // block)
     start, end = build.address(x), build.address(node.y)
     before = geometry.before[0] * x_strides[1] + geometry.before[1] * x_strides[2]
 

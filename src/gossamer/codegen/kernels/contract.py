@@ -305,17 +305,24 @@ def _panels(f: Function, g: Arguments, ragged: Value) -> Value:
 
 
 @contextmanager
-def _share(f: Function, tasks: Value, parts: Value) -> Iterator[tuple[Value, Value, Value]]:
-    """The share of this thread of tasks of so many parts: a task, the first of its parts, and their end.
+def _share(f: Function, g: Arguments, panels: Value) -> Iterator[tuple[Value, _Position, Value, Value, Value]]:
+    """The share of this thread of all tiles x panels: a tile, with its image and row, the first of its panels, and
+    their end.
 
-    Where there are few tasks, shares of whole ones are unequal.
+    Where there are few tiles, shares of whole ones are unequal. Nothing is divided between a tile and the next, which
+    would wait for it.
     """
     _, tid, threads = f.parameters
-    begin, stop = (tasks * parts * at // threads for at in (tid, tid + 1))
-    size = f.greatest(parts, 1)
-    with f.loop(begin // size, (stop + size - 1) // size) as loop:
-        before = loop.index * parts
-        yield loop.index, f.greatest(begin - before, 0), f.least(stop - before, parts)
+    begin, stop = (g.images * g.rows * g.tiles * panels * at // threads for at in (tid, tid + 1))
+    size = f.greatest(panels, 1)
+    first, end = begin // size, (stop + size - 1) // size
+    with f.loop(first // g.tiles, (end + g.tiles - 1) // g.tiles) as lines:
+        image = lines.index // g.rows
+        row = _row(f, g, image, lines.index - image * g.rows)
+        done = lines.index * g.tiles
+        with f.loop(f.greatest(first - done, 0), f.least(end - done, g.tiles)) as tiles:
+            before = (done + tiles.index) * panels
+            yield image, row, tiles.index, f.greatest(begin - before, 0), f.least(stop - before, panels)
 
 
 @record(frozen=True)
@@ -337,11 +344,8 @@ class ContractTiles(KernelSpec):
         f = module.driver()
         g = f.arguments(self.arguments)
         panels_of_all = _panels(f, g, g.ragged_kernel)
-        with _share(f, g.images * g.rows * g.tiles, panels_of_all) as (task, first, end):
-            line = task // g.tiles
-            image = line // g.rows
-            tile = task - line * g.tiles
-            at = _tile(f, g, _row(f, g, image, line - image * g.rows), tile)
+        with _share(f, g, panels_of_all) as (image, row, tile, first, end):
+            at = _tile(f, g, row, tile)
             is_large = f.compare("slt", tile, g.large_tiles)
             kernel = f.select(is_large, g.kernel, g.smaller_kernel)
             ragged_kernel = f.select(is_large, g.ragged_kernel, g.smaller_ragged_kernel)

@@ -22,9 +22,18 @@ from gossamer.targets import Target
 MAX_KERNEL_ROWS = 64
 """Rows of the tallest kernel that the driver can call."""
 
+LINES = 4
+"""Rows of a thread below which threads share chunks of channels, too."""
+
+FEW = 4
+"""Rows for each thread below which threads share chunks of channels, too."""
+
 MULTIPLIERS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
 """Output channels of an input channel for which there are kernels; for others, the channels are repeated first."""
 
+
+Around = tuple[Value, Callable[[Value], Value]]
+"""What sums begin with, and what becomes of them."""
 
 _WORDS = "channels columns kernel_rows kernel_columns x_column x_step x_tap y_column weight_column"
 
@@ -88,14 +97,13 @@ class DepthwiseRow(KernelSpec):
         shape = f.arguments(self.arguments, shape_pointer)
         last = shape.columns - self.pixels
 
-        def channels(at: Value, parts: list[Part], _: list[Value]) -> None:
-            (part,) = parts
+        def channels(at: Value, part: Part) -> Callable[[Value, list[Value] | None], None]:
+            """What makes the pixels from a column on, given the filter."""
             begin, finish = self._around(f, shape, part, f.offset(bias, at))
-            filter = f.offset(weights, at)
-            fixed = self._load_filter(f, target, shape, part, filter)
-            pixels = _Pixels(f, part, at, self.multiplier)
-            with f.loop(0, shape.columns, self.pixels) as columns:
-                column = f.least(columns.index, last)
+            filter, pixels = f.offset(weights, at), _Pixels(f, part, at, self.multiplier)
+
+            def tile(columns: Value, fixed: list[Value] | None) -> None:
+                column = f.least(columns, last)
                 x = column * (shape.x_column * self.kernel[2] if self.kernel else shape.x_step)
                 sums = [begin] * self.pixels
                 if self.kernel:
@@ -107,21 +115,33 @@ class DepthwiseRow(KernelSpec):
                     part.store(apply(self.epilogue, f, [finish(value)]), to)
                     to = f.offset(to, shape.y_column)
 
-        f.vectors(shape.channels, channels)
+            return tile
+
+        def along(at: Value, parts: list[Part], _: list[Value]) -> None:
+            tile, fixed = channels(at, parts[0]), self._load_filter(f, shape, parts[0], f.offset(weights, at))
+            with f.loop(0, shape.columns, self.pixels) as columns:
+                tile(columns.index, fixed)
+
+        if self._fits(target):
+            f.vectors(shape.channels, along)
+            return module.text()
+        # The filter is read again anyway: so lines of a pixel are done with before the next pixels come.
+        with f.loop(0, shape.columns, self.pixels) as columns:
+            f.vectors(shape.channels, lambda at, parts, _: channels(at, parts[0])(columns.index, None))
         return module.text()
 
-    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> tuple[Value, Callable[[Value], Value]]:
+    def _fits(self, target: Target) -> bool:
+        """Whether the whole filter stays in registers, beside the sums and a pixel."""
+        return self.kernel is not None and self.kernel[0] * self.kernel[1] + self.pixels + 2 <= target.registers
+
+    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> Around:
         """What sums begin with, and what becomes of them before the epilogue."""
         return part.load(bias), lambda sum: sum
 
-    def _load_filter(
-        self, f: Function, target: Target, shape: Arguments, part: Part, filter: Value
-    ) -> list[Value] | None:
-        """The whole filter in registers, if there is room beside the sums and a pixel."""
-        if self.kernel is None or self.kernel[0] * self.kernel[1] + self.pixels + 2 > target.registers:
-            return None
-        elements = self.kernel[0] * self.kernel[1]
-        return [part.load(f.offset(filter, shape.weight_column * element)) for element in range(elements)]
+    def _load_filter(self, f: Function, shape: Arguments, part: Part, filter: Value) -> list[Value]:
+        """The whole filter."""
+        height, width, _ = self.kernel or (0, 0, 0)
+        return [part.load(f.offset(filter, shape.weight_column * element)) for element in range(height * width)]
 
     def _known(
         self,
@@ -196,7 +216,7 @@ class HybridDepthwiseRow(DepthwiseRow):
     def parts(self) -> tuple[str, ...]:
         return ("hybrid", *super().parts)
 
-    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> tuple[Value, Callable[[Value], Value]]:
+    def _around(self, f: Function, shape: Arguments, part: Part, bias: Value) -> Around:
         of_weights, of_image = part.load(f.offset(bias, shape.scales)), part.splat(f.load(F32, shape.scale))
         own = part.load(bias)
         first, second = of_weights, of_image
@@ -260,8 +280,9 @@ class Depthwise(KernelSpec):
     All strides are in bytes. ``x`` is the first element that the first output pixel reads. From output row to output
     row it moves by ``x_step`` (stride x row), from kernel row to kernel row by ``x_row`` (dilation x row), of which
     there are ``kernel_rows``, at most `MAX_KERNEL_ROWS`. A chunk is ``chunk_bytes`` of channels, described by
-    ``shape``; the last one by ``last_shape``. There is one chunk if channels are multiplied. Threads share images x
-    rows x chunks, or, if ``by_chunk`` is 1, chunks x images x rows.
+    ``shape``; the last one by ``last_shape``. There is one chunk if channels are multiplied. A chunk is done for row
+    after row, which read much of the same. Threads share images x rows, or, where these are few or ``by_chunk`` is 1,
+    chunks x images x rows.
     """
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
@@ -277,22 +298,25 @@ class Depthwise(KernelSpec):
         module = Module(target)
         f = module.driver()
         g = f.arguments(self.arguments)
+        _, tid, threads = f.parameters
         rows = f.stack(PTR, MAX_KERNEL_ROWS)
         count = f.least(g.kernel_rows, MAX_KERNEL_ROWS)
         lines = g.images * g.rows
-        by_chunk = f.compare("ne", g.by_chunk, 0)
-        inner = f.select(by_chunk, lines, g.chunks)
-        with f.share(lines * g.chunks) as task:
-            first = task // inner
-            second = task - first * inner
-            line, chunk = f.select(by_chunk, second, first), f.select(by_chunk, first, second)
-            image = line // g.rows
-            row = line - image * g.rows
-            channels = chunk * g.chunk_bytes
-            x = f.offset(g.x, image * g.x_image + row * g.x_step + channels)
-            with f.loop(0, count) as kernel_rows:
-                f.store(f.offset(x, kernel_rows.index * g.x_row), f.at(rows, kernel_rows.index, "ptr"))
-            y = f.offset(g.y, image * g.y_image + row * g.y_row + channels)
-            shape = f.select(f.compare("eq", chunk, g.chunks - 1), g.last_shape, g.shape)
-            f.call(g.kernel, rows, f.offset(g.weights, channels), f.offset(g.bias, channels), y, shape)
+        by_chunk = f.compare("ne", g.by_chunk, 0) | f.compare("slt", lines, threads * FEW)
+        shared = f.select(by_chunk, g.chunks, 1)
+        begin, end = (shared * lines * at // threads for at in (tid, tid + 1))
+        size = f.greatest(lines, 1)
+        first_chunk, end_chunk = f.select(by_chunk, begin // size, 0), (end + size - 1) // size
+        with f.loop(first_chunk, f.select(by_chunk, end_chunk, g.chunks)) as chunks:
+            channels, before = chunks.index * g.chunk_bytes, f.select(by_chunk, chunks.index * lines, 0)
+            shape = f.select(f.compare("eq", chunks.index, g.chunks - 1), g.last_shape, g.shape)
+            with f.loop(f.greatest(begin - before, 0), f.least(end - before, lines)) as loop:
+                line = loop.index
+                image = line // g.rows
+                row = line - image * g.rows
+                x = f.offset(g.x, image * g.x_image + row * g.x_step + channels)
+                with f.loop(0, count) as kernel_rows:
+                    f.store(f.offset(x, kernel_rows.index * g.x_row), f.at(rows, kernel_rows.index, "ptr"))
+                y = f.offset(g.y, image * g.y_image + row * g.y_row + channels)
+                f.call(g.kernel, rows, f.offset(g.weights, channels), f.offset(g.bias, channels), y, shape)
         return module.text()
