@@ -115,7 +115,8 @@ def test_an_input_that_nobody_reads_before_it_is_resized(resolver: OpResolverTyp
         assert interpreter.get_tensor(y).tolist() == [1, 2, 3, 4]
 
 
-def test_an_input_that_the_last_run_has_resized() -> None:
+def test_an_input_that_the_last_run_has_resized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOSSAMER_STRICT", "0")  # machine code refuses what is of one shape before and another after
     make, int32 = ModelMaker(), TensorType.INT32
     x, ids, sums = make.tensor((4,), int32), make.tensor((4,), int32), make.tensor((2,), int32)
     one, two, zeros = (make.constant(value, np.int32, int32) for value in (1, 2, [0, 0]))

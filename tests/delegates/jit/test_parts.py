@@ -32,7 +32,6 @@ from tests.delegates.jit.test_control_flow import (
     counting,
     floats,
     loop,
-    number,
     refusals,
     start,
 )
@@ -291,8 +290,9 @@ def test_what_comes_behind_a_shape_that_only_the_run_tells_says_so() -> None:
     make = ModelMaker()
     x, ids = make.tensor([6, 3], TensorType.FLOAT32), make.tensor([6], TensorType.INT32)
     sums, doubled, rows = (make.tensor([size, 3], TensorType.FLOAT32) for size in (6, 6, 6))
-    make.op("UNSORTED_SEGMENT_SUM", [x, ids, number(make, 6, TensorType.INT32)], [sums])
+    count = make.tensor([], TensorType.INT32)
+    make.op("UNSORTED_SEGMENT_SUM", [x, ids, count], [sums])
     make.op("ADD", [sums, sums], [doubled], AddOptions())
     make.op("GATHER", [doubled, ids], [rows], GatherOptions())
-    make.io([x, ids], [rows])
+    make.io([x, ids, count], [rows])
     assert refusals(make.model())[0][2] == "it comes after a shape that is only known when the model runs"

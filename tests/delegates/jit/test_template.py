@@ -387,7 +387,7 @@ def test_ends_of_panels_are_numbers_and_make_no_commands_of_their_own() -> None:
     assert templates is not None
     commands = templates._made[0]._commands
     assert commands is not None
-    assert [len(step.alike._forms) for step in commands._steps] == [2]  # of three vectors, and of four
+    assert [len(step.form.__self__._forms) for step in commands._steps.values()] == [2]  # of three vectors, and of four
 
 
 def test_lengths_on_both_sides_of_the_depth_of_a_head_and_of_long_maps_are_one_template() -> None:
