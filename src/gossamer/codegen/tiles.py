@@ -37,6 +37,10 @@ cache, but the sums of their factors."""
 
 def last_vector(target: Target, tail: int) -> tuple[bool, bool]:
     """Whether the microkernel of the last panel, in whose last vector ``tail`` channels are, is (ragged, half)."""
+    return computed(_last_vector, target, tail)
+
+
+def _last_vector(target: Target, tail: int) -> tuple[bool, bool]:
     lanes = target.lanes()
     half = target.vector_bits == 512 and tail <= lanes // 2
     return tail != (lanes // 2 if half else lanes), half
@@ -344,7 +348,7 @@ def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
     """Cycles of a tile for all channels."""
     mr, nv = tile
     vectors = -(-channels // target.lanes())
-    _, half = last_vector(target, channels - (vectors - 1) * target.lanes())
+    _, half = _last_vector(target, channels - (vectors - 1) * target.lanes())
     whole, rest = divmod(vectors, nv)
     if half and not rest:
         whole, rest = whole - 1, nv

@@ -288,12 +288,16 @@ class KernelLibrary:
 
     def __init__(self, archives: Iterable[KernelArchive]) -> None:
         self.archives = tuple(archives)
+        self._found_in: dict[str, KernelArchive] = {}
+        """Where kernels were found last: programs of many shapes ask again and again."""
 
     def find(self, name: str) -> int | None:
         """The address of a kernel in the first archive that has it."""
-        for archive in self.archives:
+        known = self._found_in.get(name)
+        for archive in self.archives if known is None else (known, *self.archives):
             address = archive.find(name)
             if address is not None:
+                self._found_in[name] = archive
                 return address
         return None
 

@@ -99,7 +99,9 @@ def _loops(dimensions: Sequence[Dimension], size: int) -> tuple[list[Dimension],
 
 def _largest(dimensions: Sequence[Dimension], count: int) -> tuple[list[Dimension], list[Dimension]]:
     """The largest dimensions, which the kernel has loops for, and the others, over which it is repeated."""
-    largest = sorted(sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:count])
+    largest = list(range(len(dimensions)))
+    if len(dimensions) > count:
+        largest = sorted(sorted(largest, key=lambda at: -dimensions[at][0])[:count])
     loops = [dimensions[at] for at in largest]
     others = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
     return [_ONE] * (count - len(loops)) + loops, others

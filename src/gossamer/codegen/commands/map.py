@@ -3,7 +3,7 @@ have parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gossamer.codegen.commands import Build, blocks_of, columns_of
@@ -74,7 +74,9 @@ def _form(build: Build, node: Kernel, dimensions: list[tuple[int, ...]], types: 
         rows, *steps = dimensions.pop()
         columns = columns_of(rows, count * max(sizes))
         dimensions += (rows // columns, *(columns * step for step in steps)), (columns, *steps)
-    largest = sorted(range(len(dimensions)), key=lambda at: -dimensions[at][0])[:2]
+    largest: Sequence[int] = range(len(dimensions))
+    if len(dimensions) > 2:
+        largest = sorted(largest, key=lambda at: -dimensions[at][0])[:2]
     row, column = [*(dimensions[at] for at in sorted(largest)), none, none][:2]
     outer = [dimension for at, dimension in enumerate(dimensions) if at not in largest]
     tables = parameters_of(node.epilogue)

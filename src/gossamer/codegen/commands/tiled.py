@@ -162,11 +162,15 @@ class Tiled:
     def choices(self, tiles: Iterable[Tile]) -> Iterator[tuple[Tile, bool]]:
         """Tiles, each with weights that may be streamed and without; no more than one if not even the smallest is at
         hand, as then none has the epilogue."""
-        for number, tile in enumerate(tiles):
-            if number == 1 and not self.build.has(*self._kernels(((1, 1), False))):
-                return
-            yield tile, True
-            yield tile, False
+        rest = iter(tiles)
+        best = next(rest)
+        yield best, True
+        yield best, False
+        # Asked before the next tile is: which one that is depends on more, and takes longer to tell.
+        if self.build.has(*self._kernels(((1, 1), False))):
+            for tile in rest:
+                yield tile, True
+                yield tile, False
 
     def _kernels(self, choice: tuple[Tile, bool]) -> Iterator[KernelSpec]:
         """The microkernels for a tile, if weights may be streamed."""
