@@ -619,6 +619,8 @@ def test_plans_of_the_last_shapes_are_kept_and_in_files_those_of_the_first(
         interpreter.resize_tensor_input(0, [count, 16, 16, 3])
         interpreter.allocate_tensors()
     assert made == [2, 3, 4, 5, 6, 2]
+    for kernel in interpreter.delegate_kernels():
+        kernel.free()
     assert len(list((tmp_path / "kernels").glob("*.plans"))) == 3
 
 

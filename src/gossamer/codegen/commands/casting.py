@@ -41,10 +41,10 @@ MOST_KERNELS = 1 << 10
 MOST_JOINED = 16
 """Programs of other forms that are kept."""
 
-NUMBER, KERNEL, MEMORY, PLACE, PUT, PACKED, SPARE, COMMON, BLOCK = range(9)
+NUMBER, KERNEL, MEMORY, PLACE, PUT, PACKED, SPARE, HELD, COMMON, BLOCK = range(10)
 """What a word is left out for: a number or a kernel of the form, memory between its commands, the place of a buffer, a
-constant that is put somewhere, weights, memory of each thread, what a kernel before has in common with it, and another
-table of it."""
+constant that is put somewhere, weights, memory of each thread, memory between commands that run once, what a kernel
+before has in common with it, and another table of it."""
 
 
 @record(frozen=True)
@@ -97,12 +97,20 @@ class _Common:
 class Mould:
     """What is the same of a form's commands wherever they are. It passes for a `Filling`, and for its `Build`.
 
-    ``is_packed``: the weights are there already; ``found``: as in `_Common`. Raises `TypeError` for what is not the
-    same.
+    ``is_once``: they run once. ``is_packed``: the weights are there already; ``found``: as in `_Common`. Raises
+    `TypeError` for what is not the same.
     """
 
-    def __init__(self, told: Told, places: int, is_packed: bool, found: Sequence[tuple[Any, ...] | None] = ()) -> None:
+    def __init__(
+        self,
+        told: Told,
+        places: int,
+        is_once: bool,
+        is_packed: bool,
+        found: Sequence[tuple[Any, ...] | None] = (),
+    ) -> None:
         self.told = told
+        self.is_once = is_once
         self.build = self
         self.alike = _Common(found)
         self.there: set[Any] = _All() if is_packed else set()
@@ -127,6 +135,8 @@ class Mould:
         """What is asked of the memory behind the arena, step by step."""
         self.spare: list[Any] = []
         """Bytes of what threads have for themselves."""
+        self.between: list[Any] = []
+        """Bytes of what is between commands that run once."""
         self.may_fault = False
         self.like: list[tuple[int, int, tuple[str, ...]]] = []
         """Tables that may be equal to others: where they begin and end, and the bases."""
@@ -168,6 +178,9 @@ class Mould:
 
     def held(self, bytes: Any) -> tuple[str, Open]:
         """See `Build.held`."""
+        if self.is_once:
+            self.between.append(bytes)
+            return COMPUTED, Open(0, ((HELD, len(self.between) - 1),))
         self.memory.append(("held", bytes))
         return ARENA, Open(0, ((MEMORY, len(self.memory) - 1),))
 
@@ -177,7 +190,8 @@ class Mould:
 
     @_held.setter
     def _held(self, before: int) -> None:
-        self.memory.append(("back", before))
+        if not self.is_once:
+            self.memory.append(("back", before))
 
     def scratch(self, bytes: Any) -> Open:
         """See `Build.scratch`."""
@@ -310,6 +324,8 @@ class _Part(NamedTuple):
     """The number, the bytes, and the key."""
     spare: list[tuple[int, Any]]
     """The number, and the bytes."""
+    between: list[tuple[int, Any]]
+    """The same of what is between commands that run once."""
     like: list[tuple[int, int, int]]
     """Tables that would be one if they were equal: where two begin, and of how many words."""
     packing_open: list[int]
@@ -363,7 +379,7 @@ class Casting:
         self._computed = {one[1] for one in once if one is not None}
         self._count = self._inner = inner
         """Of what is added to words: first where buffers lie, then what moulds and parts need."""
-        self._moulds: dict[tuple[int, bool, tuple[bool, ...]], tuple[Mould, int]] = {}
+        self._moulds: dict[tuple[int, bool, bool, tuple[bool, ...]], tuple[Mould, int]] = {}
         self._parts: dict[tuple[int, int], _Part] = {}
         self._keys: dict[int, list[Any]] = {}
         """Of what kernels may have in common, by what is told of them."""
@@ -399,9 +415,11 @@ class Casting:
         build = to.build
         added = np.zeros(self._count, np.int64)
         added[: len(offsets)] = offsets
-        for one in self._once:
+        for part, one in zip(joined.parts, self._once, strict=True):
             if one is not None:
                 added[one[1]] = build.computed(bytes[one[1]]).offset
+                for number, size in part.between:
+                    added[number] = build.computed(_value(size, known[id(part.mould.told)][1])).offset
         numbering: dict[str, int] = {}
         arena = build.layout.arena_bytes
         of_moulds: list[int] = []
@@ -483,7 +501,8 @@ class Casting:
         for step, (told, numbers, _) in enumerate(forms):
             keys = self._keys.get(id(told))
             if keys is None:
-                keys = self._keys[id(told)] = self._mould(told, len(self._places[step]), False, ())[0].alike.keys
+                mould, _ = self._mould(told, step, False, ())
+                keys = self._keys[id(told)] = mould.alike.keys
             for at, key in enumerate(keys):
                 first = made.setdefault(_resolved(key, numbers), (step, at))
                 if first != (step, at):
@@ -507,15 +526,17 @@ class Casting:
                 number[step] += 1
         return taken
 
-    def _mould(self, told: Told, places: int, is_packed: bool, found: tuple[bool, ...]) -> tuple[Mould, int]:
+    def _mould(self, told: Told, step: int, is_packed: bool, found: tuple[bool, ...]) -> tuple[Mould, int]:
         """A mould, and the first number of its numbers, kernels and memory. ``found``: as in `_Common`, whether."""
-        key = id(told), is_packed, found
+        is_once = self._once[step] is not None
+        key = id(told), is_once, is_packed, found
         known = self._moulds.get(key)
         if known is None:
             made: Mapping[int, tuple[Any, ...]] = {}
             if any(found):
-                made = self._mould(told, places, False, ())[0].alike.made
-            mould = Mould(told, places, is_packed, [made[at] if there else None for at, there in enumerate(found)])
+                made = self._mould(told, step, False, ())[0].alike.made
+            parts = [made[at] if there else None for at, there in enumerate(found)]
+            mould = Mould(told, len(self._places[step]), is_once, is_packed, parts)
             known = self._moulds[key] = mould, self._count
             self._count += mould.count
         return known
@@ -531,7 +552,7 @@ class Casting:
             plain = self._plain.get((step, id(one)))
             if plain is not None:
                 parts.append(plain)
-                moulds.setdefault(id(plain.mould), self._moulds[id(one), False, ()])
+                moulds.setdefault(id(plain.mould), self._mould(one, step, False, ()))
                 continue
             found = tuple([(step, at) in common for at in range(len(self._keys[id(one)]))])
             found = found if any(found) else ()
@@ -550,7 +571,7 @@ class Casting:
             if part.is_plain and not self._keys[id(one)]:
                 self._plain[step, id(one)] = part
             parts.append(part)
-            moulds.setdefault(id(part.mould), self._moulds[id(one), part.is_packed, found])
+            moulds.setdefault(id(part.mould), self._mould(one, step, part.is_packed, found))
         counts = np.array([part.counts for part in parts], np.int64).T
         ends = np.cumsum(counts[0])
         starts = ends - counts[0]
@@ -600,17 +621,16 @@ class Casting:
     def _part(self, step: int, told: Told, is_packed: bool, found: tuple[bool, ...], to: Filling) -> _Part:
         """A mould for a kernel of the graph."""
         places, once = self._places[step], self._once[step]
-        mould, first = self._mould(told, len(places), is_packed, found)
+        mould, first = self._mould(told, step, is_packed, found)
         part = self._parts.get((step, id(mould)))
         if part is not None:
             return part
-        if once is not None and any(how != "passing" for how, _ in mould.memory):
-            raise TypeError("what runs once holds memory")
-        puts_at, counts = self._count, (len(mould.puts), len(mould.weights_of), len(mould.spare), mould.alike.count)
+        asked = mould.puts, mould.weights_of, mould.spare, mould.between
+        puts_at, counts = self._count, (*[len(one) for one in asked], mould.alike.count)
         self._count += sum(counts) + 1
         starts = {NUMBER: first, KERNEL: first + len(told.numbers)}
         starts[MEMORY] = starts[KERNEL] + len(mould.kernels)
-        kinds = PUT, PACKED, SPARE, COMMON, BLOCK
+        kinds = PUT, PACKED, SPARE, HELD, COMMON, BLOCK
         starts.update(zip(kinds, accumulate(counts, initial=puts_at), strict=True))
         bases = {f"p{at}": self._base_of(place) for at, place in enumerate(places)}
         puts: list[tuple[int, str, tuple[Any, ...], str]] = []
@@ -694,6 +714,7 @@ class Casting:
             puts,
             [(starts[PACKED] + at, bytes, known(key)) for at, (bytes, key) in enumerate(mould.weights_of)],
             [(starts[SPARE] + at, bytes) for at, bytes in enumerate(mould.spare)],
+            [(starts[HELD] + at, bytes) for at, bytes in enumerate(mould.between)],
             like,
             [number for word, number in open if word in inside and number != starts[BLOCK]],
         )

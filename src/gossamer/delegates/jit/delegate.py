@@ -22,6 +22,7 @@ from gossamer.delegates.delegate import (
     PartitionInvokeContext,
     PartitionPrepareContext,
 )
+from gossamer.delegates.jit.shapes import MOST_SEEN, Shapes, key_for_shapes, key_of, shapes_of, shapes_out_of
 from gossamer.delegates.jit.states import States, Variables
 from gossamer.errors import CancelledError, CompileError, InvokeError
 from gossamer.log import logger
@@ -234,7 +235,7 @@ class JitDelegate(Delegate):
         from gossamer.delegates.jit.compiling import in_library, made_of, unavailable
         from gossamer.delegates.jit.parts import Draft, Parts
 
-        draft = self._draft(partition) or Draft(_key_for_shapes(partition))
+        draft = self._draft(partition) or Draft(key_for_shapes(partition))
         try:
             partition.propagate_shapes()
             made = made_of(draft.graph(partition), partition.source, self.target, in_library(self.target))
@@ -245,7 +246,7 @@ class JitDelegate(Delegate):
                 raise
             return {}
         else:
-            shapes = draft.shapes or _shapes(partition)
+            shapes = draft.shapes or shapes_out_of(partition)
             if shapes is None or self.keep(partition, *made, shapes) is None:
                 self._drafts[partition] = Draft(draft.key, shapes, made=made)
             return {}
@@ -258,7 +259,7 @@ class JitDelegate(Delegate):
     def _draft(self, partition: Partition) -> Draft | None:
         if partition.graph not in self._parts:
             return None
-        return self._parts[partition.graph].draft(partition, _key_for_shapes(partition))
+        return self._parts[partition.graph].draft(partition, key_for_shapes(partition))
 
     def plan(self, partition: Partition, *, in_file: bool = True) -> dict[str, Any] | None:
         """What is known of a partition with these shapes, if its kernels are at hand; see `JitKernel.prepare`.
@@ -392,6 +393,8 @@ class JitKernel(DelegateKernel):
         self._unsaved: list[Known] = []
         self._save = finalize(self, _save_all, self._unsaved)
         """Called when nobody has the kernel any more, or the process ends."""
+        self._seen: deque[Shapes] = deque(maxlen=MOST_SEEN)
+        """The last shapes of which something had to be looked for."""
         self._templates: Templates | None = None
         self.is_filled = False
         """Whether the program is a template filled in, so that no node was prepared or lowered for it."""
@@ -461,7 +464,7 @@ class JitKernel(DelegateKernel):
         # What ships needs no check; what does not has no fingerprint.
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
-        key = _key_for_shapes(ctx)
+        key = key_for_shapes(ctx)
         prepared = self._prepared.pop(key, None)
         if prepared is not None:
             self._set_shapes(ctx, prepared.shapes)
@@ -471,6 +474,9 @@ class JitKernel(DelegateKernel):
             self.is_known, self.is_filled = prepared.how
             self._prepared[key] = prepared
             return
+        seen = shapes_of(ctx)
+        if seen is not None and seen not in self._seen:
+            self._seen.append(seen)
         # Who has a template need not look whether there is a plan in a file.
         is_told = self._templates is not None and not self._to_check and self._templates.known(ctx) is not None
         known = self._delegate.plan(ctx, in_file=not is_told)
@@ -480,7 +486,7 @@ class JitKernel(DelegateKernel):
             self._set_shapes(ctx, known["shapes"])
             self._start(ctx, plans.plan_of(known["plan"]), known["constants"], known["boundaries"])
             self.is_known = True
-        shapes = _shapes(ctx)
+        shapes = shapes_out_of(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled
             self._prepared[key] = Prepared(self.program, self._tensors, self._bound, self._variables, shapes, how)
@@ -564,7 +570,7 @@ class JitKernel(DelegateKernel):
         from gossamer.delegates.jit.compiling import boundaries_of, emitted_of, range_of
         from gossamer.delegates.jit.template import Opened, Templates
 
-        self._templates = self._templates or Templates()
+        self._templates = self._templates or Templates(self._seen)
         found = self._templates.found(ctx, self.target)
         if found is None:
             return None
@@ -706,30 +712,8 @@ def _save_all(unsaved: Iterable[Known]) -> None:
         known.save()
 
 
-def key_of(partition: Partition) -> Any:
-    """What tells a program from others of the same graph: its nodes, the shapes of what they read, and what it writes,
-    which may be only something in between."""
-    shapes = [tensor.shape for tensor in partition.fed if not tensor.is_constant]
-    return partition.node_numbers, tuple(shapes), tuple([tensor.index for tensor in partition.outputs])
-
-
-def _key_for_shapes(partition: Partition) -> Any:
-    """What decides the program of a partition, among all shapes that its graph may have; ``None`` if more does."""
-    if any(one.is_dynamic for one in partition.fed):
-        return None  # shapes that may be others the next time
-    if partition.fingerprint is None and any(one.is_constant for one in partition.fed):
-        return None  # a value that some operator has worked out, perhaps from shapes
-    return partition.fingerprint, key_of(partition)
-
-
 def _address(source: memoryview | None) -> int:
     return 0 if source is None else np.frombuffer(source, np.uint8).ctypes.data
-
-
-def _shapes(partition: Partition) -> list[Shape] | None:
-    """Of the outputs of a partition that is prepared; ``None`` if there is more to say of one than its shape."""
-    outputs = partition.outputs
-    return None if any(one.is_constant or one.is_dynamic for one in outputs) else [one.shape for one in outputs]
 
 
 def _run_reference(ctx: PartitionInvokeContext) -> None:

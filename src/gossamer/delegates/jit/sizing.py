@@ -16,7 +16,8 @@ from gossamer.arrays import NDArray
 from gossamer.codegen.library import ensure
 from gossamer.delegates.delegate import PartitionInvokeContext, ResizedNodes
 from gossamer.delegates.jit.compiling import range_of
-from gossamer.delegates.jit.template import FEWEST_SEEN, FIRST_TRIED, MOST_SEEN, Fit, Fitted, Opened, Template
+from gossamer.delegates.jit.shapes import MOST_SEEN
+from gossamer.delegates.jit.template import FIRST_TRIED, Fit, Fitted, Opened, Template
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops.op_def import Shape, TensorInfo
 from gossamer.programs.library import kernel_library
@@ -26,6 +27,9 @@ from gossamer.sizes import is_open
 
 if TYPE_CHECKING:
     from gossamer.delegates.jit.delegate import Arena, JitDelegate
+
+FEWEST_SEEN = 3
+"""Sizes there have been before they are left open: some loops end soon."""
 
 INTEGERS = (TensorType.INT32, TensorType.INT64)
 

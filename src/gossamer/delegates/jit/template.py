@@ -8,7 +8,7 @@ the graph is the same; for these, only numbers are worked out, and commands made
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -22,15 +22,13 @@ from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.delegates.delegate import Partition, ResizedNodes
 from gossamer.delegates.jit.compiling import Boundary, at_hand_for, boundaries_of
 from gossamer.delegates.jit.parts import lowered_of
+from gossamer.delegates.jit.shapes import Shapes, shapes_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import GossamerError
 from gossamer.ops.op_def import Shape
 from gossamer.sizes import Later, Size, Sizes
 from gossamer.targets import Target
 from gossamer.views import Buffer, Derived, Late, Resource, State
-
-Shapes = Mapping[int, Shape]
-"""By tensor, what a partition reads that is no constant."""
 
 
 class Filled(NamedTuple):
@@ -211,12 +209,9 @@ class Fitted:
         return Fit(numbers[:first], numbers[first:ends], shapes)
 
 
-MOST_SEEN = 8
-"""Shapes that are compared to tell which sizes change."""
-
-FEWEST_SEEN = 3
-"""Of these there are so many before a template is made, which takes as long as two plans: some users choose a shape
-once."""
+FEWEST_SEEN = 2
+"""Shapes there have been before a template is made, which takes little longer than a plan: some users choose one once.
+"""
 
 FIRST_TRIED = 8
 """Templates that are made for a partition, and one more for every two programs that an older one has made."""
@@ -228,9 +223,10 @@ MOST_KEPT = 16
 class Templates:
     """The templates of a partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Sequence[Shapes]) -> None:
+        """``seen``: the shapes so far, which become more."""
         self._made: list[Template] = []
-        self._seen: list[Shapes] = []
+        self._seen = seen
         self._left = float(FIRST_TRIED)
         self.failure = ""
         """Why there is none, if that has been tried."""
@@ -238,7 +234,7 @@ class Templates:
     def known(self, partition: Partition) -> tuple[Template, list[int]] | None:
         """The template of a partition for its shapes that has been made, and the open sizes; ``None`` if there is
         none."""
-        shapes = _shapes_of(partition)
+        shapes = shapes_of(partition)
         if shapes is None:
             return None
         for template in reversed(self._made):
@@ -250,7 +246,7 @@ class Templates:
     def found(self, partition: Partition, target: Target) -> tuple[Template, list[int]] | None:
         """The template of a partition for its shapes, which may be made now, and the open sizes; ``None`` if there is
         none."""
-        shapes = _shapes_of(partition)
+        shapes = shapes_of(partition)
         if shapes is None:
             return None
         known = self.known(partition)
@@ -261,8 +257,7 @@ class Templates:
             self._made.append(template)
             return known
         ranks = list(map(len, shapes.values()))
-        seen = [one for one in self._seen if list(map(len, one.values())) == ranks]
-        self._seen = [*self._seen[1 - MOST_SEEN :], shapes]
+        seen = [one for one in self._seen if list(map(len, one.values())) == ranks and one != shapes]
         if len(seen) + 1 < FEWEST_SEEN or self._left < 1:
             return None
         self._left -= 1
@@ -274,13 +269,6 @@ class Templates:
         self._made = [*self._made[1 - MOST_KEPT :], template]
         sizes = template.sizes(shapes)
         return None if sizes is None else (template, sizes)
-
-
-def _shapes_of(partition: Partition) -> Shapes | None:
-    """What a partition reads that is no constant; ``None`` if something else may decide what it is."""
-    if any(one.is_dynamic or one.is_constant for one in partition.fed):
-        return None
-    return {tensor.index: tensor.shape for tensor in partition.fed}
 
 
 class _Recipe:
