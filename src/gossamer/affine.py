@@ -7,7 +7,6 @@ many as x has. The integers are those of mathematics and do not wrap: what is re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from gossamer.records import field, record
 from gossamer.views import Buffer, View
@@ -29,7 +28,7 @@ class Affine:
         return not self.terms
 
     def __add__(self, other: Affine | int) -> Affine:
-        if isinstance(other, int):
+        if not isinstance(other, Affine):
             return Affine(self.constant + other, self.terms)
         terms = dict(self.terms)
         for element, factor in other.terms.items():
@@ -78,13 +77,14 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def greatest(self, number: Affine) -> float:
-        """What a number is known not to be more than; infinite if nothing is."""
-        return min(-self._least_of((number - known) * -1) for known in (Affine(0), *self._sums))
+    def greatest(self, number: Affine) -> int | None:
+        """What a number is known not to be more than, if anything is."""
+        least = [self._least_of((number - known) * -1) for known in (Affine(0), *self._sums)]
+        return min([-one for one in least if one is not None], default=None)
 
-    def _least_of(self, number: Affine) -> float:
-        total = float(number.constant)
-        for element, factor in number.terms.items():
-            self.asked.add(element)
-            total += factor * self._least[element] if factor > 0 and element in self._least else -inf
-        return total
+    def _least_of(self, number: Affine) -> int | None:
+        """What a number is known not to be less than, if anything is; its constant may be a size that is open."""
+        self.asked.update(number.terms)
+        if any(factor <= 0 or element not in self._least for element, factor in number.terms.items()):
+            return None
+        return number.constant + sum(factor * self._least[element] for element, factor in number.terms.items())

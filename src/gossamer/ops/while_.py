@@ -75,7 +75,7 @@ _OBJECTS = (TensorType.STRING, TensorType.RESOURCE, TensorType.VARIANT)
 
 
 def _interchangeable(a: Shape, b: Shape) -> bool:
-    return {a, b} <= {(), (1,)}
+    return all(shape in ((), (1,)) for shape in (a, b))
 
 
 @op.reference

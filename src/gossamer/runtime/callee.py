@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from gossamer.arrays import NDArray
+from gossamer.delegates.delegate import ResizedNodes
 from gossamer.dtypes import is_packed
 from gossamer.errors import InvokeError, PrepareError
 from gossamer.planner.planner import AllocationType
@@ -147,3 +148,25 @@ class Callee:
                 for tensor, position in zip(self.outputs, self.handed_on, strict=True)
             ]
         return self._movable
+
+
+class OpenCallee(Callee):
+    """The same for nodes that are copies: of its nodes there are copies, too, prepared for what their inputs are here,
+    whose sizes may be open. Nothing runs."""
+
+    copies: ResizedNodes
+    """They, once `allocate` has been called."""
+
+    @property
+    def has_dynamic_tensors(self) -> bool:
+        """See `Callee.has_dynamic_tensors`."""
+        return any(tensor.is_dynamic for node in self.copies.nodes for tensor in node.outputs)
+
+    def allocate(self, shapes: Sequence[Shape], *, own_inputs: bool = False) -> None:
+        """Prepare copies of the nodes for inputs of these shapes. Raises `PrepareError`."""
+        subgraph = self._subgraph
+        given = {tensor.index: tuple(shape) for tensor, shape in zip(self.inputs, shapes, strict=True)}
+        outputs = [tensor.index for tensor in self.outputs]
+        self.copies = subgraph.copies([subgraph.nodes[number] for number in subgraph.original_plan], given, outputs)
+        self.inputs = cast("list[Tensor]", [*self.copies.inputs])
+        self.outputs = cast("list[Tensor]", [*self.copies.outputs])

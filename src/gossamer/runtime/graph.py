@@ -18,7 +18,7 @@ from gossamer.errors import PrepareError
 from gossamer.model.structure import Dependencies
 from gossamer.planner.planner import AllocationType
 from gossamer.runtime.cancellation import Cancellation
-from gossamer.runtime.node import Call, Node, Shape
+from gossamer.runtime.node import Call, Node, OpenCall, Shape
 from gossamer.runtime.resources import ResourceMap
 from gossamer.runtime.tensor import Tensor
 from gossamer.schema.enums import TensorType
@@ -291,6 +291,11 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
         """Another subgraph, for a delegate that takes it as a part of this one. Raises `PrepareError`."""
+
+    @abstractmethod
+    def open_callee(self, index: int) -> OpenCall:
+        """The same for copies of nodes, whose sizes may be open: copies of its nodes are prepared. Raises
+        `PrepareError`."""
 
     @abstractmethod
     def routine(self, index: int, delegate: Delegate) -> CalledPartition:

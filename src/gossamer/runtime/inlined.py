@@ -93,7 +93,46 @@ class Copies:
         """Nothing runs here that needs scratch memory."""
 
 
-class Inlined(Copies, CalleeInfo):
+class PreparedCopies(Copies):
+    """Copies of nodes that are prepared as soon as the shapes of all that they read are known."""
+
+    def __init__(
+        self, subgraph: RunningGraph, tensors: Mapping[int, Tensor], read: Collection[int], nodes: Sequence[Node]
+    ) -> None:
+        super().__init__(subgraph, tensors, read)
+        views = tuple([NodeView(self, node) for node in nodes])
+        self.nodes: Sequence[NodeInfo] = views
+        self._waiting: Sequence[NodeView] = views
+        self._prepare_known()
+
+    def _prepare_known(self) -> None:
+        # What reads a tensor of unknown shape waits, and nobody knows the shapes of what it writes.
+        waiting = []
+        for view in self._waiting:
+            node = view.node
+            if node.has_kernel and not any(number >= 0 and self.tensors[number].is_dynamic for number in node.inputs):
+                self._prepare(node)
+                if node.objection:
+                    raise PrepareError(node.objection)
+                view.see_outputs()
+            else:
+                waiting.append(view)
+                for number in node.outputs:
+                    if number >= 0:
+                        self.tensors[number].allocation_type = AllocationType.DYNAMIC
+        self._waiting = waiting
+
+    def _prepare(self, node: Node) -> None:
+        prepare_node(self, node)
+
+    def settle(self, node: Node, index: int, shape: Shape) -> None:
+        """See `gossamer.delegates.delegate.NodeInfo.settle`."""
+        super().settle(node, index, shape)
+        self._waiting = [one for one in self._waiting if one.node is not node]
+        self._prepare_known()
+
+
+class Inlined(PreparedCopies, CalleeInfo):
     """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write."""
 
     def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
@@ -109,35 +148,11 @@ class Inlined(Copies, CalleeInfo):
             else tensor
             for tensor in subgraph.tensors
         }
-        super().__init__(subgraph, tensors, read)
         for number, shape in zip(numbers, shapes, strict=True):
-            self.tensors[number].resize(tuple(shape))
-        self.nodes = tuple([NodeView(self, node) for node in nodes])
-        self.inputs = tuple([self.tensors[number] for number in numbers])
-        self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
-        self._waiting: Sequence[Node] = nodes
-        self._prepare()
-
-    def _prepare(self) -> None:
-        # What reads a tensor of unknown shape waits, and nobody knows the shapes of what it writes.
-        waiting = []
-        for node in self._waiting:
-            if node.has_kernel and not any(number >= 0 and self.tensors[number].is_dynamic for number in node.inputs):
-                prepare_node(self, node)
-                if node.objection:
-                    raise PrepareError(node.objection)
-            else:
-                waiting.append(node)
-                for number in node.outputs:
-                    if number >= 0:
-                        self.tensors[number].allocation_type = AllocationType.DYNAMIC
-        self._waiting = waiting
-
-    def settle(self, node: Node, index: int, shape: Shape) -> None:
-        """See `gossamer.delegates.delegate.NodeInfo.settle`."""
-        super().settle(node, index, shape)
-        self._waiting = [one for one in self._waiting if one is not node]
-        self._prepare()
+            tensors[number].resize(tuple(shape))
+        self.inputs = tuple([tensors[number] for number in numbers])
+        self.outputs = tuple([tensors[number] for number in subgraph.outputs if number >= 0])
+        super().__init__(subgraph, tensors, read, nodes)
 
 
 def _copied(
@@ -281,9 +296,9 @@ def _settle(derived: _Derived, parts: Sequence[Any], outputs: Sequence[Tensor]) 
         tensor.settle(tuple([next(made) for _ in result.shape]))
 
 
-class Resized(Copies, ResizedNodes):
+class Resized(PreparedCopies, ResizedNodes):
     """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
-    (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
+    (`gossamer.sizes`)."""
 
     def __init__(
         self,
@@ -303,14 +318,9 @@ class Resized(Copies, ResizedNodes):
             tensors[index].allocation_type = AllocationType.PERSISTENT_RO
             tensors[index].resize(value.shape)
             tensors[index].assign(value)
-        super().__init__(subgraph, tensors, read)
-        self.nodes = tuple([NodeView(self, node) for node in copies])
         self.inputs = tuple([tensors[index] for index in shapes])
         self.outputs = tuple([tensors[index] for index in outputs])
-        for node in copies:
-            self._prepare(node)
-            if node.objection or any(index >= 0 and tensors[index].is_dynamic for index in node.outputs):
-                raise PrepareError(node.objection or f"node {node.index} leaves a shape to the run")
+        super().__init__(subgraph, tensors, read, copies)
 
     def _prepare(self, node: Node) -> None:
         inputs = [self.tensors[index] for index in node.inputs if index >= 0]
@@ -350,8 +360,14 @@ class Resized(Copies, ResizedNodes):
                 tensor.later = later
 
     def callee(self, index: int) -> Call:
-        """None: it would be prepared itself, and it is no copy. Raises `PrepareError`."""
-        raise PrepareError(f"subgraph {index} is only prepared for sizes that are known")
+        """Another subgraph, of which there are copies as well."""
+        return self._subgraph.open_callee(index)
+
+    def inlined(self, index: int, shapes: Sequence[Shape]) -> CalleeInfo:
+        """Another subgraph as a part of this one."""
+        callee = self._subgraph.open_callee(index)
+        callee.allocate(shapes)
+        return callee.copies
 
 
 class SupposedTensor(LocalTensor):

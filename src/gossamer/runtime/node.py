@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from gossamer.arrays import NDArray
-from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo
+from gossamer.delegates.delegate import CalleeInfo, Delegate, NodeInfo, ResizedNodes
 from gossamer.dtypes import is_packed, type_name
 from gossamer.errors import GossamerError, InvokeError, PrepareError
 from gossamer.model.structure import Dependencies
@@ -127,6 +127,12 @@ class Call(SubgraphCall, Protocol):
         """The operator that calls it is done: what it holds is void, and its variables begin anew."""
 
 
+class OpenCall(Call, Protocol):
+    """The same of a node that is a copy. ``copies``: those of its nodes, once it has been allocated."""
+
+    copies: ResizedNodes
+
+
 class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value.
 
@@ -230,6 +236,11 @@ def _nowhere() -> Tensor:
 
 class NodeView(_NodeContext, NodeInfo):
     """A node as delegates see it."""
+
+    def see_outputs(self) -> None:
+        """See which outputs its prepare has left out."""
+        kept = zip(self.tensors_out, self.node.outputs, strict=True)
+        self.outputs = self.tensors_out = tuple([tensor if index >= 0 else _nowhere() for tensor, index in kept])
 
     @property
     def data(self) -> Any:

@@ -21,7 +21,7 @@ from gossamer.planner.lifetimes import GraphInfo
 from gossamer.planner.planner import AllocationType, Plan
 from gossamer.runtime import arenas
 from gossamer.runtime.arenas import SharedArena
-from gossamer.runtime.callee import Callee
+from gossamer.runtime.callee import Callee, OpenCallee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.executor import Nothing, Repeatable, Whole
 from gossamer.runtime.graph import RunningGraph, already_running
@@ -171,6 +171,13 @@ class Subgraph(RunningGraph):
         if self.preserve_all_tensors:
             raise PrepareError("all tensors are kept, those of the subgraphs that it calls too")
         return Inlined(self.siblings[index], shapes)
+
+    def open_callee(self, index: int) -> OpenCallee:
+        """See `RunningGraph.open_callee`."""
+        self.callee(index)
+        if self.preserve_all_tensors:
+            raise PrepareError("all tensors are kept, those of the subgraphs that it calls too")
+        return OpenCallee(self.siblings[index])
 
     def routine(self, index: int, delegate: Delegate) -> Routine:
         """See `RunningGraph.routine`."""

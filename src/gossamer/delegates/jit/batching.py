@@ -11,7 +11,7 @@ products stay where they are: eight rows of 28 bytes a turn and a state of 256, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from math import inf, prod
+from math import prod
 
 from gossamer.affine import Ranges
 from gossamer.codegen.expression import IDENTITY
@@ -33,8 +33,8 @@ MOST = 1 << 24
 BATCH = 4
 """Rows of a turn from which products may stay: kernels need some to be busy."""
 
-LEAST = 0.5
-"""The share of rows that a loop must come to, as far as its condition tells."""
+SPARE = 2
+"""Rows there may be for each that a loop comes to, as far as its condition tells."""
 
 
 def run(
@@ -55,7 +55,7 @@ def run(
         rows, vector = gather.operands
         count, size = rows.shape[gather.settings.axes[0]], kernel.y.size
         y = kernel.y.reshape((*vector.shape[:-1], 1, size))
-        if y is None or count * size > MOST or not _comes_to(vector, LEAST * count, body, ranges):
+        if y is None or count * size > MOST or not _comes_to(vector, count, body, ranges):
             late.append(kernel)
             continue
         kernels = late if id(vector.buffer) in written else early
@@ -151,10 +151,11 @@ def _has_few_weights(kernel: Kernel) -> bool:
     return weights.size * item_bytes(weights.buffer) <= 2 * y.size * item_bytes(y.buffer)
 
 
-def _comes_to(vector: View, index: float, body: KernelGraph, ranges: Ranges) -> bool:
-    """Whether the condition of the loop lets an index be so large, and no larger than some number."""
+def _comes_to(vector: View, count: int, body: KernelGraph, ranges: Ranges) -> bool:
+    """Whether the condition of the loop lets an index of so many rows be large, and no larger than some number."""
     numbers = numbers_of(vector, body)
-    return numbers is not None and index <= ranges.greatest(numbers[0]) + 1 < inf
+    greatest = None if numbers is None else ranges.greatest(numbers[0])
+    return greatest is not None and count <= SPARE * (greatest + 1)
 
 
 def _product(kernel: Kernel, rows: View, axis: int, graph: KernelGraph) -> View:

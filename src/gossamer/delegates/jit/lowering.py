@@ -310,7 +310,8 @@ class GraphLowering(Lowering):
         return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
+        greatest = self._lowered.ranges.greatest(Affine(0) + number - other)
+        return greatest is not None and greatest <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors

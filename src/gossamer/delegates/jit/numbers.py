@@ -15,6 +15,7 @@ from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
 from gossamer.dtypes import numpy_dtype
 from gossamer.schema.enums import TensorType
+from gossamer.sizes import is_open, whole
 from gossamer.views import View
 
 MOST = 64
@@ -62,7 +63,8 @@ def constant_of(view: View, graph: KernelGraph) -> NDArray[Any] | None:
     numbers = numbers_of(view, graph)
     if numbers is None or not all(number.is_constant for number in numbers):
         return None
-    return np.array([number.constant for number in numbers], numpy_dtype(view.type)).reshape(view.shape)
+    known = [number.constant for number in numbers]
+    return np.array(known, object if is_open(known) else numpy_dtype(view.type)).reshape(view.shape)
 
 
 def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
@@ -107,7 +109,7 @@ class _Numbers:
     def _element(self, element: Element, deep: int) -> Affine:
         buffer, number = element
         if buffer.array is not None:
-            return Affine(int(buffer.array.reshape(-1)[number]))
+            return Affine(whole(buffer.array.reshape(-1)[number]))
         itself = Affine(0, {element: 1})
         writers = self.writers(element) if prod(buffer.shape) <= MOST else []
         if len(writers) != 1 or not deep:

@@ -77,8 +77,8 @@ class Template:
         graph = lowered_of(copies.nodes).finish(copies.outputs)
         if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
             raise TypeError("what operators keep is theirs")
-        if any(tensor.is_constant for tensor in copies.outputs):
-            raise TypeError("an output is a constant")
+        if any(tensor.is_constant or tensor.is_dynamic for tensor in copies.outputs):
+            raise TypeError("an output is a constant, or its shape is left to the run")
         numbers = {history: number for number, history in enumerate(changed)}
         self._open = {place: numbers[history] for place, history in told.items() if history in numbers}
         self._sizes = {place: history[-1] for place, history in told.items() if history not in numbers}
