@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from enum import Enum
 from functools import cached_property, partial
 from itertools import chain
+from operator import attrgetter
 from threading import get_ident
 from typing import Any
 
@@ -38,6 +39,8 @@ Shape = tuple[int, ...]
 
 _silence = partial(np.errstate, all="ignore")
 """What operators make of infinities and NaN is what they are meant to make."""
+
+_HANDLE = attrgetter("buffer_handle")
 
 _REPORTS_ITSELF = DelegateFlags.PER_OPERATOR_PROFILING
 
@@ -546,7 +549,7 @@ class Subgraph(RunningGraph):
         self._has_numbers = any(map(self._computes, nodes))
         if not steps:
             self.sole = Nothing()
-        elif self.cancellation.check is None and all(tensor.buffer_handle is None for tensor in self.tensors):
+        elif self.cancellation.check is None and set(map(_HANDLE, self.tensors)) <= {None}:
             (position, step), *others = steps
             again = partial(self._attempt, partial(self._run_again, steps))
             self.sole = Whole(again) if others or nodes[position].delegate is None else step

@@ -17,6 +17,8 @@ from gossamer.schema import TensorType
 
 NO_DATA = "Tensor data is null. Run allocate_tensors() first"
 
+_LARGEST = (1 << 31) - 1
+
 _FLOAT8 = (TensorType.FLOAT8_E4M3FN, TensorType.FLOAT8_E5M2)
 _TYPE_OF_KIND = {"O": "STRING", "S": "STRING", "U": "STRING", "b": "BOOL"}
 
@@ -109,6 +111,8 @@ def lent(tensor: Tensor, held: set[weakref.ref[View]]) -> NDArray[Any]:
 def shape_of(sizes: ArrayLike) -> tuple[int, ...]:
     """The shape that somebody wants for a tensor. Raises `ValueError` for what is no list of integers, and
     `SizeOverflowError` for more than 32 bits."""
+    if isinstance(sizes, (list, tuple)) and all(type(size) is int and abs(size) <= _LARGEST for size in sizes):
+        return tuple(sizes)
     try:
         shape = np.array(sizes, dtype=np.int64)
     except OverflowError:

@@ -17,6 +17,7 @@ import gossamer
 from gossamer import Interpreter
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import InvokeError
+from gossamer.programs import plans
 from gossamer.programs.program import FAULT
 from gossamer.programs.team import Jump
 from gossamer.schema import (
@@ -24,8 +25,11 @@ from gossamer.schema import (
     FullyConnectedOptions,
     GatherOptions,
     IfOptions,
+    ReducerOptions,
+    ShapeOptions,
     StablehloCaseOptions,
     StableHLOCompositeOptions,
+    StridedSliceOptions,
     TensorType,
     TransposeOptions,
     WhileOptions,
@@ -592,6 +596,58 @@ def test_shapes_may_change_between_calls() -> None:
         for _ in range(3):
             expected = expected * np.float32(0.9) + np.float32(0.5)
         np.testing.assert_array_equal(outputs(interpreter, start(0, value))[1], expected)
+
+
+def recurrence() -> bytes:
+    """The states of a recurrent cell over any number of rows, as converters write it; and all rows, squared if the last
+    state has a positive sum, else negated."""
+    make = ModelMaker()
+    rows, state = ((4, 8), FLOAT), ((1, 8), FLOAT)
+    kinds: list[Kind] = [COUNTER, state, COUNTER, rows]
+    x = make.tensor(*rows)
+    shape = op(make, "SHAPE", [x], ((2,), INT), ShapeOptions(out_type=INT))
+    ends = [number(make, [end], INT) for end in (0, 1, 1)]
+    length = op(make, "STRIDED_SLICE", [shape, *ends], COUNTER, StridedSliceOptions(shrink_axis_mask=1))
+    results = [make.tensor(*kind) for kind in kinds]
+    operands = [number(make, 0, INT), number(make, np.zeros((1, 8))), length, x]
+    make.op("WHILE", operands, results, WhileOptions(cond_subgraph_index=1, body_subgraph_index=2))
+    total = op(make, "SUM", [results[1], number(make, [0, 1], INT)], ((), FLOAT), ReducerOptions())
+    flag = op(make, "GREATER", [total, number(make, 0.0)], ((), BOOL))
+    y = op(make, "IF", [flag, x], rows, IfOptions(then_subgraph_index=3, else_subgraph_index=4))
+    make.io([x], [results[1], y])
+
+    def turn(make: ModelMaker, v: list[int]) -> list[int]:
+        row = op(make, "GATHER", [v[3], v[0]], ((8,), FLOAT), GatherOptions())
+        weights = number(make, floats(8, 8))
+        product = op(make, "FULLY_CONNECTED", [v[1], weights, -1], state, FullyConnectedOptions())
+        following = op(make, "TANH", [op(make, "ADD", [product, row], state)], state)
+        return [op(make, "ADD", [v[0], number(make, 1, INT)], COUNTER), following, v[2], v[3]]
+
+    subgraph(make, "condition", kinds, lambda make, v: [op(make, "LESS", [v[0], v[2]], ((), BOOL))])
+    subgraph(make, "body", kinds, turn)
+    subgraph(make, "then", [rows], lambda make, v: [op(make, "MUL", [v[0], v[0]], rows)])
+    subgraph(make, "else", [rows], lambda make, v: [op(make, "NEG", [v[0]], rows)])
+    return make.model()
+
+
+def test_loops_and_branches_with_sizes_left_open() -> None:
+    content = recurrence()
+    interpreter = Interpreter(model_content=content)
+    for number, length in enumerate((5, 6, 9, 1, 30, 300, 7)):
+        alone, found = Interpreter(model_content=content), []
+        for one in (interpreter, alone):
+            one.resize_tensor_input(0, [length, 8])
+            one.allocate_tensors()
+            one.set_tensor(0, floats(length, 8))
+            one.invoke()
+            found.append([one.get_tensor(output["index"]).tobytes() for output in one.get_output_details()])
+        assert found[0] == found[1]
+        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        assert kernel.is_filled == bool(number)
+        assert kernel.program is not None
+        assert fresh.program is not None
+        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+    assert kinds_of(kernel)[0].count("loop") == kinds_of(kernel)[0].count("branch") == 1
 
 
 @pytest.mark.emulator
