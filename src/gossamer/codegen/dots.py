@@ -191,6 +191,10 @@ class Dots:
         f.module.declare(f"declare {words} @{name}({self._wide})")
         return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({product})"))
 
+    def add_one(self, sum: Value, x: Value) -> Value:
+        """The sum and activations themselves."""
+        return self.add(sum, x, self.ones())
+
     def add_excess(self, sum: Value, x: Value) -> Value:
         """The sum and what `add` adds too much, ``by_sign``, for each channel: less than 0."""
         return self._add_magnitudes(sum, x, self._negative(x))

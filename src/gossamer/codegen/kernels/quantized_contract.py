@@ -61,6 +61,10 @@ Walk = Literal["", "taps", "steps"]
 TOP_BITS = -0x7F7F7F80
 """Of the bytes of a word, as int32."""
 
+WIDE, AHEAD = 4, 4
+"""Magnitudes of a single row wait for their weights. So those of some steps ahead are fetched, if a panel has so many
+vectors. (Dot products of 512 bits load lines as quickly as they come, and lose by that.)"""
+
 HEADER = 2
 """Vectors of a panel, for every vector of channels, in front of the weights."""
 
@@ -186,19 +190,23 @@ class QuantizedGemm(KernelSpec):
         apart = self.shifted and self.walk == "" and not (dots.widens or self.by_sign)
         if self.shifted and not apart:
             sums += [f.constant(dots.words, 0)] * self.mr
-        if self.by_sign:
+        # So is what a single row adds too much, where taps are not cut into steps.
+        alone = self.by_sign and self.walk != "steps"
+        if self.by_sign and not alone:
             sums.append(f.constant(dots.words, 0))
         self.output.fetch(tile, at)
         weights = f.offset(b, HEADER * self.nv * size)
         sums = self._sums(f, dots, shape, a, weights, following, sums)
 
+        if alone:
+            sums.extend(self._over_rows(f, dots, shape, a, dots.add_excess))
         if self.by_sign:
             *sums, excess = sums
             sums = [f.wrapping("sub", sum, excess) for sum in sums]
         totals = sums[:vectors]
         if self.shifted:
             zero = splat_bits(f, shape.weight_zero, "i32", f.lanes)
-            of_rows = self._row_sums(f, dots, shape, a) if apart else sums[vectors:]
+            of_rows = self._over_rows(f, dots, shape, a, dots.add_one) if apart else sums[vectors:]
             for i in range(self.mr):
                 of_row = f.wrapping("mul", of_rows[i], zero)
                 for v in range(self.nv):
@@ -224,18 +232,37 @@ class QuantizedGemm(KernelSpec):
             taps.hand_on(carried)
         return taps.results
 
-    def _row_sums(self, f: Function, dots: Dots, shape: Arguments, a: Value) -> list[Value]:
-        """The sums of the only tap of every row, in all lanes."""
-        ones, zeros = dots.ones(), [f.constant(dots.words, 0)] * self.mr
+    def _over_rows(
+        self, f: Function, dots: Dots, shape: Arguments, a: Value, add: Callable[[Value, Value], Value]
+    ) -> list[Value]:
+        """What ``add`` makes of 0 and all of the depth of every row, in all lanes."""
+        zeros = [f.constant(dots.words, 0)] * self.mr
+        if self.walk == "":
+            return self._over_tap(f, dots, shape, a, add, zeros)
+        with f.loop(0, shape.taps, carry=zeros) as taps:
+            tap = f.offset(a, f.load(I64, f.at(shape.tap_offsets, taps.index, "i64")))
+            taps.hand_on(self._over_tap(f, dots, shape, tap, add, taps.values))
+        return taps.results
+
+    def _over_tap(
+        self,
+        f: Function,
+        dots: Dots,
+        shape: Arguments,
+        a: Value,
+        add: Callable[[Value, Value], Value],
+        sums: Sequence[Value],
+    ) -> list[Value]:
         rows = rows_at(f, a, shape.a_stride, self.mr)
         whole = shape.depth & -dots.bytes.lanes
-        with f.loop(0, whole, dots.bytes.lanes, carry=zeros) as blocks:
+        with f.loop(0, whole, dots.bytes.lanes, carry=[f.constant(dots.words, 0)] * self.mr) as blocks:
             parts = [dots.activations(f.offset(row, blocks.index)) for row in rows]
-            blocks.hand_on([dots.add(sum, x, ones) for sum, x in zip(blocks.values, parts, strict=True)])
-        sums = [f.splat(f.fold(lambda a, b: f.wrapping("add", a, b), sum), f.lanes) for sum in blocks.results]
+            blocks.hand_on([add(sum, x) for sum, x in zip(blocks.values, parts, strict=True)])
+        whole_sums = [f.splat(f.fold(lambda a, b: f.wrapping("add", a, b), sum), f.lanes) for sum in blocks.results]
+        sums = [f.wrapping("add", sum, more) for sum, more in zip(sums, whole_sums, strict=True)]
         with f.loop(whole, shape.depth, dots.depth, carry=sums) as rest:
             words = [dots.activation(self._word(f, f.offset(row, rest.index), 0, dots.depth)) for row in rows]
-            rest.hand_on([dots.add(sum, x, ones) for sum, x in zip(rest.values, words, strict=True)])
+            rest.hand_on([add(sum, x) for sum, x in zip(rest.values, words, strict=True)])
         return rest.results
 
     def _depth(
@@ -258,6 +285,9 @@ class QuantizedGemm(KernelSpec):
         with f.loop(0, shape.depth, STEP, carry=sums) as loop:
             self._prefetch(f, following, loop.index)
             x, panel = f.offset(a, loop.index), f.offset(b, loop.index * panel_byte)
+            if self.by_sign and self.nv >= WIDE:
+                for line in range(panel_byte * STEP // LINE):
+                    f.prefetch(f.offset(panel, AHEAD * panel_byte * STEP + line * LINE), 1)
             loop.hand_on(self._step(f, dots, shape, x, panel, loop.values))
         return loop.results
 
@@ -309,11 +339,12 @@ class QuantizedGemm(KernelSpec):
                 for v in range(self.nv):
                     of_vector = x if v < whole else dots.half(x)
                     sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
-                if self.by_sign:
-                    sums[-1] = dots.add_excess(sums[-1], x)
                 row = self.mr * self.nv + i
-                if row < len(sums) - self.by_sign:
-                    sums[row] = dots.add(sums[row], x, dots.ones())
+                in_steps = self.by_sign and self.walk == "steps"
+                if in_steps:
+                    sums[-1] = dots.add_excess(sums[-1], x)
+                if row < len(sums) - in_steps:
+                    sums[row] = dots.add_one(sums[row], x)
         return sums
 
     def _word(self, f: Function, pointer: Value, first: int, count: int) -> Value:
