@@ -96,6 +96,7 @@ from gossamer.codegen.kernels.turns import Statement, Turns
 from gossamer.codegen.kernels.unique import Unique
 from gossamer.codegen.kernels.walk import WalkSpec
 from gossamer.codegen.kernels.where import Where
+from gossamer.codegen.kernels.widen import Widen
 from gossamer.codegen.kernels.window import Window
 from gossamer.codegen.kernels.winograd import Size, Winograd, WinogradInput, WinogradOutput, WinogradWeights
 from gossamer.codegen.spec import KernelSpec
@@ -175,6 +176,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield QuantizedPack(isa, wide=True)
         yield QuantizedPack(isa, True, True, True)
         yield QuantizedGemm(isa, 1, 4, by_sign=True)
+        yield QuantizedGemm(isa, 8, 1, walk="steps", widened=True)
+        yield Widen(isa, "i8")
         yield QuantizedPack(isa, by_sign=True)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
     yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)

@@ -55,7 +55,7 @@ WEIGHTS_OF_24_BITS = {"Gemm24", "Pack24"}
 """What only targets have that shift two words as one."""
 
 INNER_PRODUCTS = {
-    *("ContractGroups", "InnerProductGemm", "InnerProductRows"),
+    *("ContractGroups", "InnerProductGemm", "InnerProductRows", "Widen"),
     *("QuantizedStrassenInput", "QuantizedStrassenOutput", "QuantizedStrassenWeights"),
 }
 """What only targets have that multiply bytes so, or whose base does."""

@@ -23,6 +23,7 @@ from gossamer.codegen.kernels.quantized_strassen import (
 )
 from gossamer.codegen.kernels.scale import ScaleRows
 from gossamer.codegen.kernels.tile_contract import TileGemm, WithTiles
+from gossamer.codegen.kernels.widen import Widen
 from gossamer.codegen.spec import KernelSpec
 from gossamer.targets import Target, all_targets
 from tests.codegen import goldens
@@ -30,7 +31,7 @@ from tests.codegen import goldens
 TARGETS = all_targets()
 
 PAIRS_OF_BYTES = {
-    *(ContractGroups, InnerProductGemm, InnerProductRows),
+    *(ContractGroups, InnerProductGemm, InnerProductRows, Widen),
     *(QuantizedStrassenInput, QuantizedStrassenOutput, QuantizedStrassenWeights),
 }
 """What only targets have where products of bytes are crossed."""

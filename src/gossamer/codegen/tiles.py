@@ -147,6 +147,16 @@ def _inner_products_order(target: Target, columns: int, channels: int, steps: in
     return tuple(sorted(((mr, nv) for mr, nv in tiles if mr <= columns and nv <= vectors), key=cost))
 
 
+WIDENED_ROWS = (12, 8, 4, 2, 1)
+"""Of tiles of one vector of channels whose pixels have been widened to 16 bits before."""
+
+
+@cache
+def widened_rows(columns: int) -> int:
+    """Rows of such a tile, which begins and ends in the time of two."""
+    return min((rows for rows in WIDENED_ROWS if rows <= columns), key=lambda rows: -(-columns // rows) * (rows + 2))
+
+
 def cut_in_two(columns: int, mr: int) -> tuple[int, int]:
     """How rows of so many columns are cut into tiles of ``mr``: how many these are, and how many columns those behind
     have (0: there are none). One column is not left alone, for which all weights are read: others give it some."""

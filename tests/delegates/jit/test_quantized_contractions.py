@@ -85,6 +85,8 @@ def check(op: OpDef, case: Case, targets: Sequence[Target] = TARGETS) -> None:
 # (images, rows, columns, channels), (filters, rows, columns), and what differs from stride 1, SAME and one group.
 CONVOLUTIONS: list[tuple[tuple[int, int, int, int], tuple[int, int, int], dict[str, Any]]] = [
     ((1, 7, 9, 3), (32, 3, 3), {"stride": 2}),
+    ((2, 9, 27, 3), (8, 3, 3), {"stride": 2}),
+    ((1, 6, 5, 5), (6, 3, 3), {"activation": RELU6, "padding": Padding.VALID}),
     ((1, 9, 7, 16), (20, 3, 3), {}),
     ((2, 5, 6, 5), (33, 3, 3), {"activation": RELU}),
     ((1, 6, 7, 24), (70, 1, 1), {"activation": RELU6}),
@@ -403,6 +405,25 @@ def test_where_half_of_the_multiplications_suit(rows: int, depth: int, channels:
     assert targets_with("x8_contract_groups__avx2", rows, depth, channels, type) == [
         target.name for target in TARGETS if suits and target.name == "avx2"
     ]
+
+
+@pytest.mark.parametrize(("columns", "depth", "filter", "suits"), [
+    (9, 3, (8, 3, 3), True),
+    (9, 4, (3, 2, 2), True),
+    (9, 3, (16, 3, 3), False),  # half of the multiplications
+    (9, 8, (8, 1, 1), False),  # every byte belongs to one pixel
+    (300, 8, (8, 3, 3), False),  # too large to be written once more
+])  # fmt: skip
+def test_where_images_are_widened(columns: int, depth: int, filter: tuple[int, int, int], suits: bool) -> None:
+    numbers = Numbers(np.random.default_rng(0), np.int8, filter[0], depth)
+    x, w = np.zeros((1, columns, columns, depth), np.int8), np.ones((*filter, depth), np.int8)
+    y = numbers.y(np.zeros((1, columns, columns, filter[0])))
+    options = Conv2DOptions(padding=Padding.SAME, stride_h=1, stride_w=1)
+    model = model_of(conv_2d.op, Case("", [numbers.x(x), numbers.w(w), numbers.b()], [y], options, version=3))
+    for target in TARGETS:
+        _, made = machine_code(model, 1, target)
+        assert made.built is not None
+        assert ("i8_widen__avx2" in made.built.specs) == (suits and target.name == "avx2")
 
 
 @pytest.mark.parametrize(("rows", "depth", "channels", "type", "suits"), [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -197,6 +197,9 @@ class ByteContraction(QuantizedContraction):
     output: Becomes = Requantized
     header: Address | None = None
 
+    is_widened: ClassVar[bool] = False
+    """Whether elements of a have 16 bits."""
+
     def __post_init__(self) -> None:
         weights = self.weights
         self.flatten(not weights.image)
@@ -291,6 +294,7 @@ class ByteContraction(QuantizedContraction):
             prefetch,
             is_last and self._has_half,
             self._by_sign,
+            self.is_widened,
         )
 
     def _made(self, together: bool = False) -> Output:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from gossamer.codegen.commands import inner_products
+from gossamer.codegen.commands import inner_products, widened_products
 from gossamer.codegen.commands.byte_products import ByteContraction
 from gossamer.codegen.kernels.outputs import Requantized
 from gossamer.codegen.kernels.quantized_contract import STEP
@@ -47,8 +47,13 @@ class TileShape(NamedTuple):
 
 
 def contraction(*arguments: Any) -> ByteContraction:
-    """A product with these fields, in tiles or with half of the multiplications if that is there and suits it."""
+    """A product with these fields: of what is widened before, with half of the multiplications or in tiles, if that is
+    there and suits it."""
     product = ByteContraction(*arguments)
+    if widened_products.suits(product):
+        widened = widened_products.WidenedProducts(*arguments)
+        if widened.is_at_hand:
+            return widened
     if inner_products.suits(product):
         return inner_products.InnerProducts(*arguments)
     return TileContraction(*arguments) if product.build.extended.tiles and _suits(product) else product

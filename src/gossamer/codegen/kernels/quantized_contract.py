@@ -29,6 +29,7 @@ from gossamer.codegen.dots import (
     crosses,
     has_halves,
     is_paired,
+    multiplies_pairs,
     products_of_pairs,
     takes_signs,
 )
@@ -48,7 +49,7 @@ from gossamer.codegen.kernels.outputs import (
 )
 from gossamer.codegen.kernels.pack import transpose
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
-from gossamer.codegen.tiles import closed_tiles, few_tiles
+from gossamer.codegen.tiles import WIDENED_ROWS, closed_tiles, few_tiles
 from gossamer.errors import CompileError
 from gossamer.records import record, replace
 from gossamer.targets import Target
@@ -90,7 +91,8 @@ class QuantizedGemm(KernelSpec):
     table of them; "steps": it has an offset for every step. ``short``: a step has only so many bytes. ``shifted``:
     weights have a zero point that is not 0. ``prefetch`` as in `Gemm`. ``half``: of the last vector only the first half
     of the channels is there, at most; such a kernel is ragged, and not shifted. ``by_sign``: as `takes_signs` tells, of
-    panels that are so, too.
+    panels that are so, too. ``widened``: elements of a have 16 bits (`gossamer.codegen.kernels.widen`), so that they
+    are multiplied as they are.
     """
 
     mr: int
@@ -104,6 +106,7 @@ class QuantizedGemm(KernelSpec):
     prefetch: int = 0
     half: bool = False
     by_sign: bool = False
+    widened: bool = False
 
     targets = "bytes"
 
@@ -119,7 +122,7 @@ class QuantizedGemm(KernelSpec):
 
     @property
     def variant(self) -> str:
-        own = ("by_sign" * self.by_sign, "half" * self.half, "ragged" * self.ragged, "shifted" * self.shifted)
+        own = [name for name in ("by_sign", "half", "ragged", "shifted", "widened") if getattr(self, name)]
         return "_".join(filter(None, (*sorted((*self.output.flags, *own)), f"p{self.prefetch}" * bool(self.prefetch))))
 
     def general(self) -> Iterator[KernelSpec]:
@@ -135,7 +138,7 @@ class QuantizedGemm(KernelSpec):
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         for spec in cls._forms(target):
-            spec = replace(spec, by_sign=takes_signs(target, spec.type, spec.mr))
+            spec = replace(spec, by_sign=not spec.widened and takes_signs(target, spec.type, spec.mr))
             # Of wide panels in 16 registers only what is most frequent.
             is_frequent = spec.nv == 8 and spec.walk == "taps" and spec.by_sign and not spec.ragged
             if spec.nv <= 4 or target.vector_bits > 256 or is_frequent:
@@ -164,6 +167,10 @@ class QuantizedGemm(KernelSpec):
             if not half:
                 # Unsigned weights have a zero point; few are 128, which is none.
                 yield from (cls(isa, mr, nv, "u8", large, walk, ragged=ragged, shifted=True) for walk in walks)
+        if crosses(target):
+            plain = [replace(clamped, epilogue=ending, clamps=False) for ending in (IDENTITY, BYTE_ENDINGS[-1])]
+            for mr, ragged, of_bytes in product(WIDENED_ROWS, (False, True), (clamped, *plain)):
+                yield cls(isa, mr, 1, "i8", of_bytes, "steps", ragged=ragged, widened=True)
         # Any depth is one of these ways.
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
@@ -270,7 +277,7 @@ class QuantizedGemm(KernelSpec):
     ) -> list[Value]:
         """The sums plus one tap."""
         panel_byte = self.nv * f.lanes
-        if dots.widens:
+        if dots.widens and not self.widened:
             with f.loop(0, shape.depth, BLOCK, carry=sums) as blocks:
                 bytes = f.least(shape.depth - blocks.index, BLOCK)
                 self._widen(f, dots, rows_at(f, f.offset(a, blocks.index), shape.a_stride, self.mr), bytes)
@@ -284,7 +291,7 @@ class QuantizedGemm(KernelSpec):
             return blocks.results
         with f.loop(0, shape.depth, STEP, carry=sums) as loop:
             self._prefetch(f, following, loop.index)
-            x, panel = f.offset(a, loop.index), f.offset(b, loop.index * panel_byte)
+            x, panel = f.offset(a, loop.index * self._item), f.offset(b, loop.index * panel_byte)
             if self.by_sign and self.nv >= WIDE:
                 for line in range(panel_byte * STEP // LINE):
                     f.prefetch(f.offset(panel, AHEAD * panel_byte * STEP + line * LINE), 1)
@@ -308,7 +315,7 @@ class QuantizedGemm(KernelSpec):
 
     def _step(self, f: Function, dots: Dots, shape: Arguments, a: Value, b: Value, sums: list[Value]) -> list[Value]:
         """The sums plus one step of depth."""
-        if dots.widens:
+        if dots.widens and not self.widened:
             for i, row in enumerate(rows_at(f, a, shape.a_stride, self.mr)):
                 four = vector("i8", STEP)
                 dots.widen(i, f.emit(four, f"bitcast {self._word(f, row, 0, STEP)} to {four}"), 0)
@@ -349,14 +356,19 @@ class QuantizedGemm(KernelSpec):
 
     def _word(self, f: Function, pointer: Value, first: int, count: int) -> Value:
         """So many bytes of a step, 0 for those that it has not."""
-        type = vector(f"i{8 * count}", 1)
+        type = vector(f"i{8 * self._item * count}", 1)
         if not self.short:
-            return f.emit(type, f"load {type}, {f.offset(pointer, first)}, align 1")
+            return f.emit(type, f"load {type}, {f.offset(pointer, self._item * first)}, align 1")
         word = f.constant(type, 0)
         for at in range(first, min(first + count, self.short)):
             byte = f.load(vector("i8", 1), f.offset(pointer, at))
             word = word | (f.emit(type, f"zext {byte} to {type}") << 8 * (at - first))
         return word
+
+    @property
+    def _item(self) -> int:
+        """Bytes of an element of a."""
+        return 2 if self.widened else 1
 
     def _check(self, tile: Tile) -> None:
         target = tile.f.target
@@ -372,6 +384,8 @@ class QuantizedGemm(KernelSpec):
             )
         if self.by_sign and not takes_signs(target, self.type, self.mr):
             raise CompileError(f"{self.name}: only a row of int8 is multiplied by sign, and not on {target.name}.")
+        if self.widened and (not multiplies_pairs(target) or self.short or self.by_sign or self.shifted):
+            raise CompileError(f"{self.name}: what is widened before are whole steps of pairs that are not shifted.")
         self.output.check(self.name, tile)
 
 
