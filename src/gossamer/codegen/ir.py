@@ -536,10 +536,10 @@ class Function:
         """The float at the pointer in every lane."""
         return self.splat(self.load(F32, pointer))
 
-    def prefetch(self, pointer: Value, level: int = 2) -> None:
-        """Fetch the line at the pointer into the first-level cache or the second. Never faults."""
+    def prefetch(self, pointer: Value) -> None:
+        """Fetch the line at the pointer into the second-level cache. Never faults."""
         self.module.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.line(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 {4 - level}, i32 1)")
+        self.line(f"call void @llvm.prefetch.p0({pointer}, i32 0, i32 2, i32 1)")
 
     def keep_order(self) -> None:
         """No load moves across this point; no instruction results.
