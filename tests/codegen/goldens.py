@@ -170,6 +170,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield InnerProductRows(isa, "i8", 4)
         yield from (InnerProductRows(isa, "i8", block, True) for block in (16, 4))
         yield InnerProductGemm(isa, 4, 2)
+        yield InnerProductGemm(isa, 4, 2, lines=True)
         yield InnerProductGemm(isa, 3, 1, "u8", ADDED, ragged=True)
         yield InnerProductGemm(isa, 2, 2, "i8", Sums())
         yield Strassen(isa, widened=True)

@@ -10,6 +10,7 @@ import pytest
 from gossamer.codegen.dots import Byte, crosses, order
 from gossamer.codegen.kernels.contract import GROUP_PANEL, ContractGroups, panels_of
 from gossamer.codegen.kernels.inner_products import (
+    OF_LINES,
     STEP,
     TOGETHER,
     InnerProductGemm,
@@ -50,6 +51,7 @@ class Product:
         groups: int = 1,
         threads: int = 1,
         extreme: bool = False,
+        line: int = 0,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
         mr, nv = min(tile[0], rows), tile[1]
@@ -105,10 +107,13 @@ class Product:
         )
         run(QuantizedPack(target.name, type == "u8", by_depth, wide=True), arguments, threads)
 
-        self.y = guarded(np.zeros((rows, channels), np.int32 if sums else dtype))
+        # Lines of pixels, if there are, have one between them that is not written.
+        self.y = guarded(np.full((rows + (rows // line if line else 0), channels), 99, np.int32 if sums else dtype))
         row, tiles, (large_tiles, smaller) = row_bytes(steps), -(-rows // mr), cut_in_two(rows, mr)
+        more = {"line": line, "c_gap": self.y.strides[0], "residual_gap": 0} if line else {}
         shape = block(
-            Requantized.arguments,
+            OF_LINES if line else Requantized.arguments,
+            **more,
             depth=STEP * steps,
             taps=1,
             tap_offsets=0,
@@ -126,7 +131,7 @@ class Product:
         output: Any = Sums() if sums else Requantized()
 
         def kernel(count: int, vectors: int, ragged: bool) -> InnerProductGemm:
-            return InnerProductGemm(target.name, count, vectors, type, output, ragged)
+            return InnerProductGemm(target.name, count, vectors, type, output, ragged, line > 0)
 
         def panel(vectors: int, ragged: bool) -> np.ndarray:
             kernels = (kernel(count, vectors, ragged) for count in (mr, smaller or mr))
@@ -152,7 +157,7 @@ class Product:
         driver = ContractGroups(target.name)
         item = self.y.itemsize * nv * lanes
         geometry = {f"{name}_{way}": 0 for name in ("a", "c", "residual") for way in ("image", "row", "column")}
-        geometry |= {"a_column": image.strides[0], "c_column": self.y.strides[0]}
+        geometry |= {"a_column": image.strides[0], "c_column": 0 if line else self.y.strides[0]}
         arguments = block(
             driver.arguments,
             **geometry,
@@ -187,6 +192,10 @@ class Product:
             next_stride=0,
         )
         run(driver, arguments, threads)
+        if line:
+            gaps = np.arange(len(self.y)) % (line + 1) == line
+            assert (self.y[gaps] == 99).all()
+            self.y = self.y[~gaps]
 
     @property
     def sums(self) -> np.ndarray:
@@ -232,6 +241,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "by depth": {"by_depth": True},
     "sums": {"sums": True},
     "groups": {"groups": 2},
+    "lines": {"line": 4},
+    "lines of groups": {"line": 5, "groups": 3, "threads": 2},
     "threads": {"threads": 3, "groups": 2},
     "greatest bytes": {"extreme": True, "sums": True},
     "greatest bytes of uint8": {"extreme": True, "sums": True, "type": "u8", "w_zero": 0},

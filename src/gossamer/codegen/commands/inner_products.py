@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
-from gossamer.codegen.commands.byte_products import ByteContraction
+from gossamer.codegen.commands.byte_products import ByteContraction, byte_of
 from gossamer.codegen.dots import crosses
 from gossamer.codegen.kernels.contract import GROUP_PANEL, ContractGroups
 from gossamer.codegen.kernels.inner_products import (
+    OF_LINES,
     TOGETHER,
     Block,
     InnerProductGemm,
@@ -16,7 +17,7 @@ from gossamer.codegen.kernels.inner_products import (
     places_of,
     row_bytes,
 )
-from gossamer.codegen.kernels.outputs import Dequantized
+from gossamer.codegen.kernels.outputs import Dequantized, Requantized
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedPack
 from gossamer.codegen.spec import KernelSpec
 from gossamer.codegen.tiles import Tile, cut_in_two, inner_products_tiles
@@ -28,6 +29,9 @@ LEAST_PIXELS = 4
 
 LEAST_PIXELS_OF_COMPUTED = 16
 """From which weights that a run computes may be written so."""
+
+TILE = 4
+"""Rows of the largest tile. A line that consists of such tiles, or has fewer pixels, is not joined with the next."""
 
 GROUP_BYTES = 256 << 10
 """Of widened rows, which stay in the second-level cache beside the weights."""
@@ -45,7 +49,40 @@ def suits(product: ByteContraction) -> bool:
 
 
 class InnerProducts(ByteContraction):
-    """The same product with half of the multiplications."""
+    """The same product with half of the multiplications.
+
+    Where the lines of an image follow each other, and those of the result have gaps between them (a border), they are
+    one row all the same, which is cut into tiles as such.
+    """
+
+    line = 0
+    """Pixels of such a line; 0: there are none."""
+
+    def flatten(self, across_images: bool = True) -> None:
+        """Join rows and images."""
+        super().flatten(across_images)
+        columns, (_, a_row, a_column) = self.columns, self.a_steps
+        is_cut = columns > TILE and columns % TILE > 0
+        if self.rows == 1 or not is_cut or a_row != columns * a_column or not self._has_lines:
+            return
+        self.line = columns
+        self.gaps = {
+            f"{name}_gap": row - columns * column
+            for name, (_, row, column) in (("c", self.c_steps), ("residual", self.r_steps))
+        }
+        self.rows, self.columns = 1, self.rows * columns
+        self.a_steps, self.c_steps, self.r_steps = (
+            (image, 0, column) for image, _, column in (self.a_steps, self.c_steps, self.r_steps)
+        )
+
+    @property
+    def _has_lines(self) -> bool:
+        """Whether microkernels for lines are at hand."""
+        spec = InnerProductGemm(self.build.dots.name, TILE, 2, byte_of(self.view), self._made(), lines=True)
+        return self.output is Requantized and self.build.has(spec, replace(spec, ragged=True))
+
+    def _is_together(self, nv: int) -> bool:
+        return not self.line and super()._is_together(nv)
 
     def _panel_bytes(self, nv: int) -> int:
         return panel_bytes(self.build.dots.lanes(), nv, self.steps)
@@ -75,6 +112,7 @@ class InnerProducts(ByteContraction):
             self.type,
             self._made(mr > 1 and self._is_together(nv)),
             is_last and self.weights.channels % (nv * self.build.dots.lanes()) > 0,
+            self.line != 0,
         )
 
     def _pack(self) -> QuantizedPack:
@@ -97,10 +135,13 @@ class InnerProducts(ByteContraction):
             "places": build.table(places),
         }
         groups = self.groups(rows, words, row, GROUP_BYTES)
+        geometry = self.geometry(overlapping=False) | {"large_tiles": self.large_tiles}
+        if self.line:
+            geometry |= dict.fromkeys(("c_column", "residual_column"), 0)  # microkernels know where pixels are
         build.command(
             ContractGroups(build.target.name),
             barrier=barrier,
-            **self.geometry(overlapping=False) | {"large_tiles": self.large_tiles},
+            **geometry,
             **self._outward(),
             b=self._packed() if place is None else place,
             b_image=self.b_image,
@@ -115,8 +156,10 @@ class InnerProducts(ByteContraction):
 
     def _panel(self, nv: int, is_last: bool) -> Address:
         """What makes a panel."""
-        build, layout = self.build, self.output.arguments
+        build, layout = self.build, OF_LINES if self.line else self.output.arguments
         words = self._words() | {"depth": STEP * self.steps, "taps": 1, "a_stride": row_bytes(self.steps)}
+        if self.line:
+            words |= {"line": self.line, **self.gaps}
         return build.table(
             GROUP_PANEL.words(
                 kernel=build.kernel(self._gemm(self.mr, nv, is_last)),

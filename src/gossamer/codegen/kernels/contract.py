@@ -600,7 +600,8 @@ class ContractGroups(KernelSpec):
                     number, following = before + (start - begin), f.offset(weights, g.panel_bytes)
                     if self.many:
                         with f.when(f.compare("slt", start, stop)):
-                            call(kernel, _column(f, g, start), following, number, stop - start)
+                            column = _column(f, g, start)
+                            call(kernel, column, following, number, stop - start, column)
                     else:
                         with f.loop(start, stop) as loop:
                             line = (number + (loop.index - start)) & (g.next_tiles - 1)

@@ -27,7 +27,7 @@ from gossamer.codegen.dots import Byte, crosses, products_of_pairs
 from gossamer.codegen.expression import name_of
 from gossamer.codegen.ir import I32, I64, PTR, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.contract import LINE, ROW_ADDRESS
-from gossamer.codegen.kernels.outputs import Output, Pointers, Requantized, Sums, Tile, rows_at
+from gossamer.codegen.kernels.outputs import WALK, Output, Pointers, Requantized, Sums, Tile, rows_at
 from gossamer.codegen.spec import ENTRY, ArgumentBlock, KernelSpec
 from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
@@ -225,6 +225,10 @@ def store_sums(f: Function, sums: Sequence[Value], to: Sequence[Value]) -> None:
         f.store(f.emit(I32, f"extractelement {total}, i32 {lane}"), pointer)
 
 
+OF_LINES = ArgumentBlock(WALK, Output.words, "line c_gap residual_gap")
+"""What a microkernel is told whose row is many lines of c."""
+
+
 @record(frozen=True)
 class InnerProductGemm(KernelSpec):
     """A microkernel: c = output(bias + a b) for ``count`` tiles of mr widened rows and nv vectors of channels.
@@ -233,6 +237,10 @@ class InnerProductGemm(KernelSpec):
     `QuantizedGemm`'s, but that depth is one tap, of whole steps, and a has rows of `InnerProductRows`, b a panel of a
     `QuantizedPack` that is wide. ``next`` is another panel, of which each tile fetches some lines, one in every turn:
     which, its number tells, the first one's being ``tile``. Tiles follow each other in a row.
+
+    ``lines``: this row is many of c, of ``line`` pixels each, mr or more. There is one parameter more, the number of
+    the first ``pixel``; c and residual are those of pixel 0, and at the end of a line they move by ``c_gap`` and
+    ``residual_gap`` bytes more.
     """
 
     mr: int
@@ -240,13 +248,14 @@ class InnerProductGemm(KernelSpec):
     type: Byte = "i8"
     output: Output = Requantized()
     ragged: bool = False
+    lines: bool = False
 
     targets = "bytes"
 
     @property
     def arguments(self) -> ArgumentBlock:  # type: ignore[override]  # of each output others
         """Those of `WALK`, and the output's."""
-        return self.output.arguments
+        return OF_LINES if self.lines else self.output.arguments
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -254,7 +263,8 @@ class InnerProductGemm(KernelSpec):
 
     @property
     def variant(self) -> str:
-        return "_".join(sorted((*self.output.flags, *(("ragged",) if self.ragged else ()))))
+        own = [name for name in ("lines", "ragged") if getattr(self, name)]
+        return "_".join(sorted((*self.output.flags, *own)))
 
     def general(self) -> Iterator[KernelSpec]:
         yield from (replace(self, output=output) for output in self.output.general())
@@ -270,6 +280,9 @@ class InnerProductGemm(KernelSpec):
             yield cls(target.name, mr, nv, "i8", clamped, ragged)
             for type, output in product(BYTES, (large, replace(large, nudged=True), Sums())):
                 yield cls(target.name, mr, nv, type, output, ragged)
+            if mr > 1:
+                yield from (cls(target.name, mr, nv, "i8", Requantized(end), ragged, True) for end in BYTE_ENDINGS)
+                yield cls(target.name, mr, nv, "i8", clamped, ragged, True)
 
     def emit(self, target: Target) -> str:
         if not crosses(target):
@@ -278,16 +291,25 @@ class InnerProductGemm(KernelSpec):
             raise CompileError(f"{self.name}: mr must be 1 to {len(ROW_ADDRESS)}, got {self.mr}.")
         module = Module(target)
         pointers = ("a", "b", "bias", "c", "residual", "next", "shape")
-        f = module.function(ENTRY, *((PTR, name) for name in pointers), (I64, "tile"), (I64, "count"))
-        a, b, bias, c, residual, following, shape_pointer, first, count = f.parameters
+        numbers = ("tile", "count", "pixel")[: 3 if self.lines else 2]
+        f = module.function(ENTRY, *((PTR, name) for name in pointers), *((I64, name) for name in numbers))
+        a, b, bias, c, residual, following, shape_pointer, first, count, *pixel = f.parameters
         shape = f.arguments(self.arguments, shape_pointer)
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged)
         self.output.check(self.name, tile)
         whole = shape.depth & -(UNROLL * STEP)
-        starts = ((a, shape.a_stride), (c, shape.c_stride), (residual, shape.residual_stride))
-        with f.loop(0, count, carry=[start for start, _ in starts]) as tiles:
-            row, to, other = tiles.values
-            at = Pointers(row, b, bias, to, other)
+        strides = (shape.a_stride, shape.c_stride, shape.residual_stride)
+        starts, gaps = [a, c, residual], []
+        if self.lines:
+            gaps, line = [shape.c_gap, shape.residual_gap], pixel[0] // shape.line
+            for number, gap in enumerate(gaps, 1):
+                starts[number] = f.offset(starts[number], pixel[0] * strides[number] + line * gap)
+            starts.append(shape.line * (line + 1) - pixel[0])
+        with f.loop(0, count, carry=starts) as tiles:
+            row, to, other, *left = tiles.values
+            ends = [f.compare("sge", i, pixels) for pixels in left for i in range(self.mr + 1)]
+            behind = [[f.select(end, gap, 0) for end in ends] for gap in gaps]
+            at = Pointers(row, b, bias, to, other, *(inside[: self.mr] for inside in behind))
             begin = self.output.begin(tile, b)
             own = [f.splat(f.load(I32, each)) for each in rows_at(f, row, shape.a_stride, self.mr)]
             sums = [f.wrapping("add", of_channel, of_row) for of_row in own for of_channel in begin]
@@ -307,8 +329,11 @@ class InnerProductGemm(KernelSpec):
             with f.loop(whole, shape.depth, STEP, carry=loop.results[3:]) as rest:
                 rest.hand_on(self._step(f, shape, loop.results[0], loop.results[1], 0, rest.values))
             self.output.finish(tile, rest.results, at)
-            strides = [stride * self.mr for _, stride in starts]
-            tiles.hand_on([f.offset(*pair) for pair in zip(tiles.values, strides, strict=True)])
+            moves = [stride * self.mr for stride in strides]
+            for number, inside in enumerate(behind, 1):
+                moves[number] = moves[number] + inside[self.mr]
+            onward = [f.select(ends[self.mr], pixels + shape.line, pixels) - self.mr for pixels in left]
+            tiles.hand_on([*(f.offset(*pair) for pair in zip((row, to, other), moves, strict=True)), *onward])
         return module.text()
 
     def _step(

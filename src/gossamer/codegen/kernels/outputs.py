@@ -66,14 +66,17 @@ class Pointers(NamedTuple):
     bias: Value
     c: Value
     residual: Value
+    c_gaps: Sequence[Value] = ()
+    residual_gaps: Sequence[Value] = ()
+    """How much further on rows are than a stride for each of those before; empty: they are not."""
 
 
-def rows_at(f: Function, first: Value, stride: Value, count: int) -> list[Value]:
-    """Pointers to rows that are a stride apart."""
+def rows_at(f: Function, first: Value, stride: Value, count: int, gaps: Sequence[Value] = ()) -> list[Value]:
+    """Pointers to rows that are a stride apart, and gaps further on."""
     rows = [first]
     for _ in range(count - 1):
         rows.append(f.offset(rows[-1], stride))
-    return rows
+    return [f.offset(row, gap) for row, gap in zip(rows, gaps, strict=True)] if gaps else rows
 
 
 def residual_of(epilogue: Expression) -> int:
@@ -209,13 +212,13 @@ class Requantized(Output):
     def fetch(self, tile: Tile, at: Pointers) -> None:
         """Prefetch what is read at the end."""
         if residual_of(self.epilogue):
-            prefetch_rows(tile.f, rows_at(tile.f, at.residual, tile.shape.residual_stride, tile.mr))
+            prefetch_rows(tile.f, rows_at(tile.f, at.residual, tile.shape.residual_stride, tile.mr, at.residual_gaps))
 
     def finish(self, tile: Tile, totals: list[Value], at: Pointers) -> None:
         """Make the result of the sums and store it."""
         f, shape = tile.f, tile.shape
-        rows = rows_at(f, at.c, shape.c_stride, tile.mr)
-        others = rows_at(f, at.residual, shape.residual_stride, tile.mr)
+        rows = rows_at(f, at.c, shape.c_stride, tile.mr, at.c_gaps)
+        others = rows_at(f, at.residual, shape.residual_stride, tile.mr, at.residual_gaps)
         self.store(tile, self.numbers(tile), totals, f.offset(at.b, 4 * f.lanes * tile.nv), rows, others)
 
     def numbers(self, tile: Tile) -> Numbers:
@@ -324,7 +327,7 @@ class Sums(Output):
         parts = [Part(f, words) for _ in range(tile.nv)]
         if tile.ragged:
             parts[-1] = Part(f, words, tile.shape.tail - (tile.nv - 1) * f.lanes)
-        for i, row in enumerate(rows_at(f, at.c, tile.shape.c_stride, tile.mr)):
+        for i, row in enumerate(rows_at(f, at.c, tile.shape.c_stride, tile.mr, at.c_gaps)):
             for v, part in enumerate(parts):
                 part.store(totals[i * tile.nv + v], f.offset(row, 4 * f.lanes * v))
 

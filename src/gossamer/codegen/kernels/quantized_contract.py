@@ -62,10 +62,6 @@ Walk = Literal["", "taps", "steps"]
 TOP_BITS = -0x7F7F7F80
 """Of the bytes of a word, as int32."""
 
-WIDE, AHEAD = 4, 4
-"""Magnitudes of a single row wait for their weights. So those of some steps ahead are fetched, if a panel has so many
-vectors. (Dot products of 512 bits load lines as quickly as they come, and lose by that.)"""
-
 HEADER = 2
 """Vectors of a panel, for every vector of channels, in front of the weights."""
 
@@ -292,9 +288,6 @@ class QuantizedGemm(KernelSpec):
         with f.loop(0, shape.depth, STEP, carry=sums) as loop:
             self._prefetch(f, following, loop.index)
             x, panel = f.offset(a, loop.index * self._item), f.offset(b, loop.index * panel_byte)
-            if self.by_sign and self.nv >= WIDE:
-                for line in range(panel_byte * STEP // LINE):
-                    f.prefetch(f.offset(panel, AHEAD * panel_byte * STEP + line * LINE), 1)
             loop.hand_on(self._step(f, dots, shape, x, panel, loop.values))
         return loop.results
 
