@@ -76,6 +76,11 @@ class QuantizedContraction(Tiled):
     def _panel_bytes(self, nv: int) -> int:
         """Of a panel of so many vectors."""
 
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector of channels, with what belongs to these."""
+        return self._panel_bytes(1)
+
     @abstractmethod
     def _shape(self) -> Address:
         """The argument block of microkernels."""
@@ -196,6 +201,8 @@ class ByteContraction(QuantizedContraction):
     parameters: Address | None
     output: Becomes = Requantized
     header: Address | None = None
+    has_biases: bool = True
+    """Otherwise all panels have that of the first."""
 
     def __post_init__(self) -> None:
         weights = self.weights
@@ -231,6 +238,8 @@ class ByteContraction(QuantizedContraction):
         for half in dict.fromkeys((self._suits_half(), False)):
             self._has_half = half
             tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
+            if self.is_of_turns(self.weights):
+                tiles = self.kept(tiles, -(-self.weights.channels // build.dots.lanes()))
             choice = build.first(self.choices(tiles), self._kernels)
             if not half or build.has(*self._kernels(choice)):
                 break
@@ -247,11 +256,11 @@ class ByteContraction(QuantizedContraction):
 
     def _of_zeros(self) -> dict[str, Word]:
         build, weights, driver = self.build, self.weights, ContractState(self.build.target.name)
-        if (
-            not (build.is_repeated and weights.is_constant and weights.bytes >= SKIPPED and build.has(driver))
-            or (self.output, self.header, self.walk) != (Dequantized, None, "")
-            or self.images * self.rows * self.columns != 1
-        ):
+        if not (self.is_of_turns(weights) and weights.bytes >= SKIPPED and build.has(driver)) or (
+            self.output,
+            self.header,
+            self.walk,
+        ) != (Dequantized, None, ""):
             return {}
         # Levels of zeros are their zero point, the greatest level. Whatever their scale is, nothing comes of them.
         zero = 127 if self.type == "i8" else 255
@@ -272,7 +281,7 @@ class ByteContraction(QuantizedContraction):
         outside = self.output is Dequantized
         return {
             "bias": self.bias if outside else 0,
-            "panel_bias": words if outside else 0,
+            "panel_bias": words * self.has_biases if outside else 0,
             "panel_c": bytes,
             "panel_residual": bytes,
         }

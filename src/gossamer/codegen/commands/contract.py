@@ -189,6 +189,8 @@ class Contraction(Tiled):
         self.is_dot = self._suits_dot()
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride, evenly=True)
+        if self.is_of_turns(weights):
+            tiles = self.kept(tiles, -(-weights.channels // target.lanes()))
         self._settle(self.build.first(self.choices(tiles), self._kernels))
         packed_matrix = packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
@@ -247,6 +249,11 @@ class Contraction(Tiled):
     def _streams(self) -> bool:
         """Whether all tiles go by a panel before the next. The last of them may need kernels that are not at hand."""
         return self.is_streamed and self.tiles > 1 and self._may_stream
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of the weights of a vector of channels."""
+        return 4 * self.build.target.lanes() * self.weights.depth
 
     def _panel_bytes(self, nv: int) -> int:
         """From a panel of so many vectors to the next."""
@@ -331,10 +338,9 @@ class Contraction(Tiled):
         """Whether it is worth asking in each turn of a loop if the row is nothing but zeros."""
         build, weights = self.build, self.weights
         return (
-            build.is_repeated
-            and weights.is_constant
+            self.is_of_turns(weights)
             and weights.bytes >= SKIPPED
-            and self.images * self.rows * self.columns == len(self.offsets) == 1
+            and len(self.offsets) == 1
             and self.bias.base in KNOWN
             and build.has(ContractState(build.target.name), *filter(None, self._gemms(self.mr, epilogue=IDENTITY)))
         )
@@ -584,6 +590,10 @@ class Contraction24(Contraction):
 
     def _suits_dot(self) -> bool:
         return False
+
+    def kept(self, tiles: Iterator[Tile], vectors: int) -> Iterator[Tile]:
+        """All as they are: sums of fewer vectors wait for each other."""
+        return tiles
 
     def _panel_bytes(self, nv: int) -> int:
         return header_bytes(self.build.target.lanes(), nv)

@@ -39,6 +39,8 @@ def commands(node: Kernel, build: Build) -> None:
         images, shape = shape[0], (1, *shape[1:])
         groups = groups_of(node, build, replace(geometry, before=(0, 0)), residual)
         headers = [moved(build.address(node.operands[4]), HEADER * image) for image in range(images)]
+    # A turn of a loop that reads its weights from the second-level cache would read zeros from there, too.
+    has_biases = not (build.is_repeated and bias.is_constant and not np.any(bias.buffer.array))
     for image, group in product(range(images), groups):
         ByteContraction(
             build,
@@ -57,4 +59,5 @@ def commands(node: Kernel, build: Build) -> None:
             None,
             Dequantized,
             headers[image] if headers else None,
+            has_biases,
         ).multiply(barrier=image == images - 1 and group is groups[-1])
