@@ -239,7 +239,7 @@ class ByteContraction(QuantizedContraction):
             self._has_half = half
             tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
             if self.is_of_turns(self.weights):
-                tiles = self.kept(tiles, -(-self.weights.channels // build.dots.lanes()))
+                tiles = self.kept(tiles, self.weights.channels, build.dots.lanes())
             choice = build.first(self.choices(tiles), self._kernels)
             if not half or build.has(*self._kernels(choice)):
                 break

@@ -190,7 +190,7 @@ class Contraction(Tiled):
         a_stride = self.a_steps[2] * (self.columns > 1)
         tiles = gemm_tiles(target, self.columns, weights.channels, weights.depth, a_stride, evenly=True)
         if self.is_of_turns(weights):
-            tiles = self.kept(tiles, -(-weights.channels // target.lanes()))
+            tiles = self.kept(tiles, weights.channels, target.lanes())
         self._settle(self.build.first(self.choices(tiles), self._kernels))
         packed_matrix = packed_bytes(self.build, weights, self.panels)
         self.b_image = packed_matrix if weights.image else 0
@@ -591,7 +591,7 @@ class Contraction24(Contraction):
     def _suits_dot(self) -> bool:
         return False
 
-    def kept(self, tiles: Iterator[Tile], vectors: int) -> Iterator[Tile]:
+    def kept(self, tiles: Iterator[Tile], channels: int, lanes: int) -> Iterator[Tile]:
         """All as they are: sums of fewer vectors wait for each other."""
         return tiles
 

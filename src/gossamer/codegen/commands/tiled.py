@@ -41,8 +41,8 @@ turn reads and writes. Where panels are no larger, fewer weights are read back a
 
 Measured on Zen 4, bytes: an LSTM of 128 units takes 0.93 of the time, of 192 and 256 0.96, a GRU of 256 0.96."""
 
-LEAST_KEPT = 3
-"""Vectors of such a panel, at least: with two, 512 units take 1.03 times as long."""
+LEAST_KEPT = 48
+"""Channels of such a panel, at least: with 32, 512 units take 1.03 times as long."""
 
 FIRST_LEVEL = 17 << 10
 """Bytes of all panels up to which the first-level cache keeps them anyway."""
@@ -234,12 +234,12 @@ class Tiled:
         """Whether a single row is multiplied by constants in every turn of a loop."""
         return self.build.is_repeated and weights.is_constant and self.images * self.rows * self.columns == 1
 
-    def kept(self, tiles: Iterator[Tile], vectors: int) -> Iterator[Tile]:
+    def kept(self, tiles: Iterator[Tile], channels: int, lanes: int) -> Iterator[Tile]:
         """The tiles of such a row. First the largest of those that make panels which are all alike, and of which the
         first-level cache keeps one, if there is one."""
-        first = next(tiles)
+        first, vectors = next(tiles), -(-channels // lanes)
         most = min(first[1], KEPT // self.vector_bytes) if vectors * self.vector_bytes > FIRST_LEVEL else 0
-        suit = (nv for nv in range(most, LEAST_KEPT - 1, -1) if vectors % nv == 0)
+        suit = (nv for nv in range(most, LEAST_KEPT // lanes - 1, -1) if vectors % nv == 0)
         yield from ((1, nv) for nv in islice(suit, 1))
         yield first
         yield from tiles
