@@ -599,13 +599,13 @@ def test_levels_of_zeros_have_the_bits_of_a_product(state: float) -> None:
     """Weights are not read for a state of zeros; other states whose levels are alike are multiplied, as batches are."""
     x, found = floats(8, 1, 30), []
     for batch in (1, 2):
-        interpreter, kernel = machine_code(with_bytes(batch, 8, 160))
+        interpreter, kernel = machine_code(with_bytes(batch, 8, 192))
         assert kernel.program is not None
         drivers = [kernel.program.plan.kernels[number] for number, *_ in kernel.program.plan.commands.tolist()]
         states = sum(name.startswith("x8_contract_state") for name in drivers)
         assert states == (2 if batch == 1 else 0)  # the other one reads the panels from the last to the first
-        values = {0: np.repeat(x, batch, 1), 1: np.full((batch, 160), state, np.float32)}
-        (result,) = (y for y in outputs(interpreter, values) if y.shape == (batch, 160))
+        values = {0: np.repeat(x, batch, 1), 1: np.full((batch, 192), state, np.float32)}
+        (result,) = (y for y in outputs(interpreter, values) if y.shape == (batch, 192))
         found.append(result[0])
     np.testing.assert_array_equal(*found)
 
