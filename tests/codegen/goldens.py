@@ -39,7 +39,7 @@ from gossamer.codegen.kernels.elementwise import Map
 from gossamer.codegen.kernels.embed import Embed
 from gossamer.codegen.kernels.enter import EnterSpec
 from gossamer.codegen.kernels.fill import Fill
-from gossamer.codegen.kernels.gather import Gather
+from gossamer.codegen.kernels.gather import Aim, Gather
 from gossamer.codegen.kernels.hash_signs import HashSigns
 from gossamer.codegen.kernels.inner_products import InnerProductGemm, InnerProductRows
 from gossamer.codegen.kernels.move import Border, Copy, Transpose
@@ -208,6 +208,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield Gather(isa, 8)
     yield Gather(isa, 32, 64, clamps=True)
     yield Gather(isa, 32, puts=True)
+    yield Aim(isa)
     yield from (WinogradWeights(isa, size) for size in SIZES)
     yield WinogradWeights(isa, 2, "f16")
     yield from (WinogradInput(isa, size) for size in SIZES)

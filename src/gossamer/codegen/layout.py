@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import count
 
+from gossamer.codegen import aims
 from gossamer.codegen.graph import KernelGraph
 from gossamer.dtypes import element_bits
 from gossamer.programs.program import ARENA, Address
@@ -53,6 +54,8 @@ class Layout:
         self.known = known
         self.places: dict[Buffer, Place] = {}
         self.arena_bytes = 0
+        self.aimed: Collection[Buffer] = ()
+        """Those that a command tells in every turn where they lie (`gossamer.codegen.aims`)."""
 
     def border(self, view: View) -> Border:
         """What is stored around a view of a whole image."""
@@ -119,6 +122,8 @@ def lay_out(
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
     layout, lives = spread_out(graph, borders, gaps, fills)
+    layout.aimed = aims.run(graph, layout.known, {buffer for buffer, place in layout.places.items() if place.spread})
+    lives = [life for life in lives if life[0] not in layout.aimed]
     offsets, layout.arena_bytes = pack([(layout.places[buffer].bytes, first, last) for buffer, first, last in lives])
     for (buffer, _, _), offset in zip(lives, offsets, strict=True):
         place = layout.places[buffer]

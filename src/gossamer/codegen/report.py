@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gossamer.codegen.build import Built
 from gossamer.codegen.graph import Kernel
+from gossamer.codegen.kernels.gather import Aim
 from gossamer.codegen.kinds import functions_in, kind_of
 from gossamer.codegen.layout import item_bytes
 from gossamer.codegen.spec import WORD, ArgumentBlock
@@ -56,7 +57,7 @@ def commands_of(built: Built) -> list[Command]:
     commands = []
     for step in built.steps:
         node, key, share = step.node, id(step.node), Work(0, 0, 0)
-        if step.kernel == last[key]:
+        if step.kernel == last[key] and not isinstance(built.specs.get(step.kernel), Aim):  # which reads an index
             share = _share(work_of(node), done[key], counts[key])
             done[key] += 1
         shapes = tuple(view.shape for view in node.operands)

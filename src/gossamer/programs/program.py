@@ -146,6 +146,7 @@ class ProgramBuilder:
         self._packed: list[tuple[int, int]] = []
         self._computing: list[tuple[int, int, int]] = []
         self._commands: list[tuple[int, int, int]] = []
+        self._aimed: dict[str, Address] = {}
 
     def kernel(self, name: str) -> Address:
         """A kernel, for an argument block whose kernel calls it."""
@@ -171,6 +172,25 @@ class ProgramBuilder:
         else:
             self._placed[key] = [start]
         return 8 * start
+
+    def aimed(self, of: Address) -> tuple[str, Address]:
+        """A base that is told in a run: ``of`` and some bytes more; and a table for the command that tells it to words
+        behind that base: their number, then of each its address, and what it is without these bytes."""
+        base = f"aimed{len(self._aimed)}"
+        self._aimed[base] = of
+        return base, Address(f"readers of {base}")
+
+    def _tell_readers(self) -> None:
+        for base, of in self._aimed.items():
+            at, tables = (self._relocations.pop(name, []) for name in (base, f"readers of {base}"))
+            words: list[Word] = [len(at)]
+            for place in at:
+                words += [Address(BLOCKS, 8 * place), Address(of.base, of.offset + self._words[place])]
+            table = self.block(words) if tables else Address(BLOCKS)
+            for place in tables:
+                self._words[place] = table.offset
+                self._relocations[BLOCKS].append(place)
+        self._aimed.clear()
 
     def relocations(self) -> Mapping[str, list[int]]:
         """By base, the words that are offsets behind it."""
@@ -269,6 +289,7 @@ class ProgramBuilder:
 
     def plan(self, packs: int = 0, **sizes: int) -> ProgramPlan:
         """The plan, of a program that owns memories of these sizes in bytes; ``packs`` as there."""
+        self._tell_readers()
         words = np.array(self._words, np.int64)
         relocations = {base: np.array(at, np.int64) for base, at in self.relocations().items()}
         packing, computing, commands = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly
-from gossamer.codegen.kernels.gather import AXIS, Gather
+from gossamer.codegen.kernels.gather import AXIS, Aim, Gather
 from gossamer.codegen.kernels.move import SIZES
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -149,9 +149,32 @@ def test_put(target: Target, bits: int) -> None:
         np.testing.assert_array_equal(y, want)
 
 
+@on_every_target
+@pytest.mark.parametrize("clamps", [False, True])
+def test_who_reads_a_box_is_told_where_it_is(target: Target, clamps: bool) -> None:
+    places = [0, 1000, 16, 2000, 24]  # what words are for an index of 0
+    for index in WILD:
+        words, fault = guarded(np.full(len(places), -1)), guarded(np.zeros(1, np.int64))
+        told = [word for at, place in enumerate(places[:-1]) for word in (words.ctypes.data + 8 * at, place)]
+        spec = Aim(target.name, 64, clamps)
+        arguments = {
+            "indices": guarded(np.array([index])),
+            "axes": axes((5, 20)),
+            "fault": fault,
+            "components": 1,
+            "index_component": 8,
+            "readers": guarded(np.array([len(places) - 1, *told])),
+        }
+        run(spec, block(spec.arguments, **arguments), 3)
+        inside = min(max(index, 0), 4) if clamps else index * (0 <= index < 5)
+        assert fault[0] == (not clamps and inside != index)
+        assert words.tolist() == [*(place + 20 * inside for place in places[:-1]), -1]
+
+
 def test_names_and_refusals() -> None:
     assert Gather("avx2", 8).name == "x8_gather_i32__avx2"
     assert Gather("avx2", 32, 64, clamps=True, puts=True).name == "x32_put_i64__avx2_clamped"
+    assert Aim("avx2", 64, clamps=True).name == "x64_aim_i64__avx2_clamped"
     for spec in (Gather("avx2", 12), Gather("avx2", 8, 128)):
         with pytest.raises(CompileError, match="8, 16, 32, 64"):
             spec.emit(all_targets()["avx2"])

@@ -167,6 +167,33 @@ def test_it_is_replaced_where_it_lies() -> None:
     assert body == ["map", "gather", "map", "put", "copy"]  # of the counter
 
 
+@pytest.mark.parametrize(
+    ("axis", "way", "is_aimed"),
+    [(0, "added", True), (1, "added", False), (0, "kept", False), (0, "of a variable", False), (0, "twice", True)],
+)
+def test_rows_are_read_where_they_are(axis: int, way: str, is_aimed: bool) -> None:
+    """Unless their elements are not neighbours, a variable becomes the row, or what they are of changes."""
+    kind: Kind = ((5, 6), FLOAT)
+    row: Kind = ((1, 6) if axis == 0 else (5, 1), FLOAT)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        item = picked(make, v[0], kind, axis, at)
+        matrix = op(make, "ADD", [v[0], v[0]], kind) if way == "of a variable" else v[0]
+        if way == "twice":
+            item = op(make, "MUL", [item, picked(make, v[0], kind, axis, plus(make, at, 1))], row)
+        state = item if way == "kept" else op(make, "TANH", [op(make, "ADD", [v[1], item], row)], row)
+        return [matrix, state, op(make, "ADD", [v[2], state], row)]
+
+    model = counted([kind, row, row], body, 3)
+    check(model, {0: floats(5, 6), 1: floats(*row[0]), 2: floats(*row[0])}, within=1e-6, threads=(1, 2, 3))
+    _, kernel = machine_code(model)
+    assert kernel.program is not None
+    numbers = kernel.program.plan.commands[:, 0].tolist()
+    names = [kernel.program.plan.kernels[at].split("__")[0] for at in numbers if at >= 0]
+    assert names.count("x64_aim_i32") == (1 + (way == "twice") if is_aimed else 0)
+    assert any("_gather_" in name for name in names) is not is_aimed
+
+
 def test_what_was_there_before_can_be_read_later() -> None:
     kind: Kind = ((5, 6), FLOAT)
 

@@ -312,6 +312,11 @@ class Build:
         self._may_fault = True
         return Address(FAULT)
 
+    def aimed(self, buffer: Buffer, of: Address) -> Address:
+        """Let a buffer lie where the next command tells, from ``of`` on; the table of who has to be told."""
+        self.layout.places[buffer].base, readers = self._builder.aimed(of)
+        return readers
+
     def alike(self, key: Any, make: Callable[[], T]) -> T:
         """What is the same for all kernels of the graph of which ``key`` is, wherever anything lies."""
         if key not in self._alike:

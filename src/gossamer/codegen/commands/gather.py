@@ -10,16 +10,40 @@ from typing import Any
 
 from gossamer.codegen.commands import MANY, Build, blocks_of
 from gossamer.codegen.graph import Boxes, Kernel
-from gossamer.codegen.kernels.gather import AXIS, Gather
+from gossamer.codegen.kernels.gather import AXIS, Aim, Gather
 from gossamer.codegen.layout import item_bytes, merged
+from gossamer.programs.program import Address
 from gossamer.views import View
 
 _ONE = (1, 0, 0, 0)
 
 
 def commands(node: Kernel, build: Build) -> None:
-    """One command."""
+    """One command. A box that need not be moved (`gossamer.codegen.aims`) is read where it is."""
+    if node.y.buffer in build.layout.aimed:
+        _aim(node.operands[0], node.operands[1], node.y, node.settings, build)
+        return
     move(node.operands[0], node.operands[1], node.y, node.settings, build, puts=False)
+
+
+def _aim(tensor: View, indices: View, box: View, settings: Boxes, build: Build) -> None:
+    build.command(
+        Aim(build.target.name, 8 * item_bytes(indices.buffer), settings.clamps),
+        indices=build.address(indices),
+        axes=_axes(tensor, settings, build),
+        fault=build.fault(),
+        components=len(settings.axes),
+        index_component=build.strides(indices)[-1],
+        readers=build.aimed(box.buffer, build.address(tensor)),
+    )
+
+
+def _axes(tensor: View, settings: Boxes, build: Build) -> Address:
+    strides = build.strides(tensor)
+    words = [
+        AXIS.words(limit=tensor.shape[axis] - settings.sizes[axis] + 1, step=strides[axis]) for axis in settings.axes
+    ]
+    return build.table([word for axis in words for word in axis])
 
 
 def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build, *, puts: bool) -> None:
@@ -43,11 +67,6 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
     if group[0] == 1 and row[0] * blocks < MANY:
         group, position = position, group  # threads share groups
     spec = Gather(build.target.name, 8 * item, 8 * item_bytes(indices.buffer), settings.clamps, puts)
-    axes = [
-        word
-        for axis in settings.axes
-        for word in AXIS.words(limit=tensor.shape[axis] - settings.sizes[axis] + 1, step=strides[axis])
-    ]
     sides = ("y", "x") if puts else ("x", "y")
     values: dict[str, Any] = {}
     for side, (name, view) in enumerate(zip(sides, (tensor, boxes), strict=True), 1):
@@ -59,7 +78,7 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
         [*positions, *((*dimension, 0) for dimension in inside)],
         (*sides, "indices"),
         indices=build.address(indices),
-        axes=build.table(axes),
+        axes=_axes(tensor, settings, build),
         fault=build.fault(),
         components=len(settings.axes),
         groups=group[0],

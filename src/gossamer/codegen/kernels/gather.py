@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from gossamer.codegen.ir import I64, Arguments, Function, Module, Value, vector
+from gossamer.codegen.ir import I64, PTR, Arguments, Function, Module, Value, vector
 from gossamer.codegen.kernels.move import SIZES, in_pieces
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
@@ -75,7 +75,7 @@ class Gather(KernelSpec):
             y = f.offset(a.y, group * a.y_group + row * a.y_row + first * a.y_column)
             with f.loop(0, a.positions) as positions:
                 number = positions.index
-                place = self._place(f, a, f.offset(indices, number * a.index_position))
+                place = _place(f, a, f.offset(indices, number * a.index_position), self.index_bits, self.clamps)
                 here, there = f.offset(x, number * a.x_position), f.offset(y, number * a.y_position)
                 if self.puts:
                     there = f.offset(there, place)
@@ -83,23 +83,6 @@ class Gather(KernelSpec):
                     here = f.offset(here, place)
                 self._move(f, a, here, there, count)
         return module.text()
-
-    def _place(self, f: Function, a: Arguments, indices: Value) -> Value:
-        """How many bytes an index vector moves the place."""
-        with f.loop(0, a.components, carry=[f.integer(0)]) as components:
-            axis = f.arguments(AXIS, f.offset(a.axes, components.index * AXIS.size))
-            index = f.load(vector(f"i{self.index_bits}", 1), f.offset(indices, components.index * a.index_component))
-            if self.index_bits < 64:
-                index = f.emit(I64, f"sext {index} to i64")
-            if self.clamps:
-                index = f.greatest(f.least(index, axis.limit - 1), 0)
-            else:
-                outside = f.compare("uge", index, axis.limit)
-                with f.when(outside):
-                    f.store(f.integer(1), a.fault)
-                index = f.select(outside, f.integer(0), index)
-            components.hand_on([components.values[0] + index * axis.step])
-        return components.results[0]
 
     def _move(self, f: Function, a: Arguments, x: Value, y: Value, count: Value) -> None:
         if self.bits == 8:
@@ -112,7 +95,60 @@ class Gather(KernelSpec):
             f.store(value, f.offset(y, columns.index * a.y_column))
 
 
+def _place(f: Function, a: Arguments, indices: Value, bits: int, clamps: bool) -> Value:
+    """How many bytes an index vector moves the place."""
+    with f.loop(0, a.components, carry=[f.integer(0)]) as components:
+        axis = f.arguments(AXIS, f.offset(a.axes, components.index * AXIS.size))
+        index = f.load(vector(f"i{bits}", 1), f.offset(indices, components.index * a.index_component))
+        if bits < 64:
+            index = f.emit(I64, f"sext {index} to i64")
+        if clamps:
+            index = f.greatest(f.least(index, axis.limit - 1), 0)
+        else:
+            outside = f.compare("uge", index, axis.limit)
+            with f.when(outside):
+                f.store(f.integer(1), a.fault)
+            index = f.select(outside, f.integer(0), index)
+        components.hand_on([components.values[0] + index * axis.step])
+    return components.results[0]
+
+
 def _following(f: Function, number: Value, count: Value) -> tuple[Value, Value]:
     """The number behind another one below ``count``, and whether it begins again."""
     wraps = f.compare("eq", number + 1, count)
     return f.select(wraps, f.integer(0), number + 1), wraps
+
+
+@record(frozen=True)
+class Aim(KernelSpec):
+    """Tells commands where a box of a tensor is, which they then read there: what `Gather` does, for one index vector,
+    without moving anything.
+
+    ``readers`` is a table: how many words have to be told, then of each its address, and what it is if all indices are
+    0. Threads share the words.
+    """
+
+    index_bits: int = 32
+    clamps: bool = False
+
+    choices: ClassVar[Mapping[str, Sequence[Any]]] = {"index_bits": (16, 32, 64)}
+
+    arguments: ClassVar[ArgumentBlock] = ArgumentBlock("*indices *axes *fault components index_component *readers")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return ("x64", "aim", f"i{self.index_bits}")
+
+    @property
+    def variant(self) -> str:
+        return "clamped" * self.clamps
+
+    def emit(self, target: Target) -> str:
+        module = Module(target)
+        f = module.driver()
+        a = f.arguments(self.arguments)
+        place = _place(f, a, a.indices, self.index_bits, self.clamps)
+        with f.share(f.load(I64, a.readers)) as number:
+            reader = f.offset(a.readers, number * 16)
+            f.store(f.load(I64, f.offset(reader, 16)) + place, f.load(PTR, f.offset(reader, 8)))
+        return module.text()
