@@ -207,9 +207,6 @@ class ByteContraction(QuantizedContraction):
     is_widened: ClassVar[bool] = False
     """Whether elements of a have 16 bits."""
 
-    is_widened: ClassVar[bool] = False
-    """Whether elements of a have 16 bits."""
-
     def __post_init__(self) -> None:
         weights = self.weights
         self.flatten(not weights.image)
