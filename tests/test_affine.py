@@ -29,6 +29,13 @@ def test_ranges() -> None:
     assert ranges.asked == {FIRST, SECOND}
 
 
+def test_limits_of_elements() -> None:
+    ranges = Ranges({FIRST: 2})
+    assert ranges.greatest(i - n, {FIRST: (-inf, 7), SECOND: (3, inf)}) == 4
+    assert ranges.greatest(n - i, {FIRST: (0, inf), SECOND: (-inf, 9)}) == 7
+    assert ranges.greatest(n - i, {FIRST: (4, inf), SECOND: (-inf, 9)}) == 5
+
+
 def test_what_is_asked_within_is_asked() -> None:
     ranges = Ranges()
     assert ranges.within({SECOND: 0}, ()).greatest(n) == inf

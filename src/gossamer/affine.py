@@ -15,6 +15,9 @@ from gossamer.views import Buffer, View
 Element = tuple[Buffer, int]
 """An element of a buffer, by its number."""
 
+Limits = tuple[float, float]
+"""What a number is not less, and not more than; infinite where nothing is known."""
+
 
 @record(frozen=True)
 class Affine:
@@ -78,13 +81,15 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def greatest(self, number: Affine) -> float:
-        """What a number is known not to be more than; infinite if nothing is."""
-        return min(-self._least_of((number - known) * -1) for known in (Affine(0), *self._sums))
+    def greatest(self, number: Affine, limits: Mapping[Element, Limits] | None = None) -> float:
+        """What a number is known not to be more than; infinite if nothing is. ``limits`` of elements are known, too."""
+        limits = limits or {}
+        return min(-self._least_of((number - known) * -1, limits) for known in (Affine(0), *self._sums))
 
-    def _least_of(self, number: Affine) -> float:
+    def _least_of(self, number: Affine, limits: Mapping[Element, Limits]) -> float:
         total = float(number.constant)
         for element, factor in number.terms.items():
             self.asked.add(element)
-            total += factor * self._least[element] if factor > 0 and element in self._least else -inf
+            low, high = limits.get(element, (-inf, inf))
+            total += factor * (max(low, self._least.get(element, -inf)) if factor > 0 else high)
         return total

@@ -18,7 +18,7 @@ from gossamer.codegen.kinds import kind_of
 from gossamer.delegates.delegate import NodeInfo
 from gossamer.delegates.jit import control_flow
 from gossamer.delegates.jit.lowered import RESOURCES, STATES, Lowered, Refused
-from gossamer.delegates.jit.numbers import constant_of, numbers_of
+from gossamer.delegates.jit.numbers import constant_of, greatest, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
 from gossamer.dtypes import byte_size, element_bits, is_packed, numpy_dtype, pack, type_name, unpacked_type
 from gossamer.errors import CompileError
@@ -78,7 +78,8 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         raise Refused(node.op.reference_only or f"{node.op.name} has no machine code yet")
     if node.op.is_checked and lowered.subgraph is not None:
         raise Refused("a custom operator is compared with its function, for which it must run by itself")
-    operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
+    outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
+    operands = [*(tensor for tensor in node.inputs if tensor is not None), *outputs]
     without_xnnpack = any(tensor.type == TensorType.INT16 for tensor in operands)
     for tensor in operands:
         if tensor.type == TensorType.STRING:
@@ -94,7 +95,6 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
     differs = verdict(node) if node.op.is_checked else None
     if differs:
         raise Refused(differs)
-    outputs = [tensor for tensor in node.outputs if tensor.index >= 0]
     has_state = any(tensor is not None and tensor.is_variable for tensor in node.inputs)
     is_empty = bool(outputs) and not has_state and all(0 in one.shape and not one.is_dynamic for one in outputs)
     builder = GraphLowering(node, lowered)
@@ -295,7 +295,7 @@ class GraphLowering(Lowering):
         array = self.constant(position)
         if array is not None:
             return [Affine(int(number)) for number in array.reshape(-1)]
-        numbers = numbers_of(self.value(position), self._graph)
+        numbers = numbers_of(self.value(position), self._graph, self._lowered.ranges)
         if numbers is None:
             self.refuse(f"{self.op.inputs[position]} is only known when the model runs")
         return numbers
@@ -310,7 +310,7 @@ class GraphLowering(Lowering):
         return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return self._lowered.ranges.greatest(Affine(0) + number - other) <= 0
+        return greatest(Affine(0) + number - other, self._graph, self._lowered.ranges) <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors

@@ -1,15 +1,19 @@
-"""Small integers of a kernel graph as sums of what it does not compute itself, and what a condition says of them."""
+"""Small integers of a kernel graph as sums of what it does not compute itself, and what a condition says of them.
+
+Exporters clamp indices and count from the end, though they are inside: the least of i and 19, or i + 20 if i is less
+than 0, is i where ranges tell so. What they do not tell has limits at least, those of the clamp.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from gossamer.affine import Affine, Element
+from gossamer.affine import Affine, Element, Limits, Ranges
 from gossamer.arrays import NDArray
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
@@ -31,6 +35,12 @@ _SUMS: Mapping[str, Callable[[Affine, Affine], Affine | None]] = {
     "mul": lambda x, y: x * y.constant if y.is_constant else y * x.constant if x.is_constant else None,
 }
 
+_CHOICES: Mapping[str, tuple[Callable[[float, float], float], Callable[[float, float], float]]] = {
+    "min": (min, min),
+    "max": (max, max),
+}
+"""What the limits of one of two numbers are."""
+
 _COMPARISONS: Mapping[str, Callable[[Affine, Affine], Sequence[Affine]]] = {
     "less": lambda x, y: [x - y + 1],
     "lessequal": lambda x, y: [x - y],
@@ -49,11 +59,11 @@ _CONNECTIVES: Mapping[str, Callable[[Sequence[bool | None]], bool | None]] = {
 """Of flags, of which some are not known."""
 
 
-def numbers_of(view: View, graph: KernelGraph) -> list[Affine] | None:
+def numbers_of(view: View, graph: KernelGraph, ranges: Ranges | None = None) -> list[Affine] | None:
     """The elements of a view of integers, which has been written; ``None`` if they are many."""
     if view.type not in INTEGERS or view.size > MOST:
         return None
-    numbers = _Numbers(graph)
+    numbers = _Numbers(graph, ranges)
     return [numbers.element((view.buffer, _number(view, place)), DEEP) for place in _places(view)]
 
 
@@ -85,6 +95,12 @@ def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
     return sums
 
 
+def greatest(number: Affine, graph: KernelGraph, ranges: Ranges) -> float:
+    """What a sum is known not to be more than; infinite if nothing is."""
+    numbers = _Numbers(graph, ranges)
+    return ranges.greatest(number, {element: numbers.limits(element, DEEP) for element in number.terms})
+
+
 def truth_of(flag: View, graph: KernelGraph) -> bool | None:
     """A flag that the graph computes, if it is known now."""
     return _Numbers(graph).truth((flag.buffer, flag.offset), DEEP)
@@ -94,8 +110,9 @@ class _Numbers:
     """What is known of elements of the buffers of a graph. What is written is not changed any more: variables, which
     are, get their next values when all that reads them has been lowered."""
 
-    def __init__(self, graph: KernelGraph) -> None:
+    def __init__(self, graph: KernelGraph, ranges: Ranges | None = None) -> None:
         self._writers = graph.writers()
+        self._ranges = Ranges() if ranges is None else ranges
         self._known: dict[Element, Affine] = {}
 
     def element(self, element: Element, deep: int) -> Affine:
@@ -109,42 +126,84 @@ class _Numbers:
         if buffer.array is not None:
             return Affine(int(buffer.array.reshape(-1)[number]))
         itself = Affine(0, {element: 1})
-        writers = self.writers(element) if prod(buffer.shape) <= MOST else []
-        if len(writers) != 1 or not deep:
+        made = self._made(element, deep)
+        found = None if made is None else self._sum(*made, deep - 1)
+        if found is None:
             return itself
-        kernel, operands = writers[0]
-        if kernel.kind not in ("map", "copy") or any(of.type not in INTEGERS for of, _ in operands):
-            return itself
-        found = self._sum(kernel.epilogue, operands, deep - 1)
         limits = np.iinfo(numpy_dtype(buffer.type))
-        wraps = found is not None and found.is_constant and not limits.min <= found.constant <= limits.max
-        return itself if found is None or wraps else found
+        wraps = found.is_constant and not limits.min <= found.constant <= limits.max
+        return itself if wraps else found
+
+    def _made(self, element: Element, deep: int) -> tuple[Expression, list[Element]] | None:
+        """The expression that an element is of others, if it is one."""
+        buffer, _ = element
+        writers = self.writers(element) if deep and buffer.array is None and prod(buffer.shape) <= MOST else []
+        if len(writers) != 1 or writers[0][0].kind not in ("map", "copy"):
+            return None
+        kernel, operands = writers[0]
+        return kernel.epilogue, operands
 
     def _sum(self, expression: Expression, operands: Sequence[Element], deep: int) -> Affine | None:
         if isinstance(expression, int):
-            return self.element(operands[expression], deep)
+            element = operands[expression]
+            return self.element(element, deep) if element[0].type in INTEGERS else None
         name, *arguments = expression
-        if name not in _SUMS:
+        if name == "select":
+            holds = self._holds(arguments[0], operands, deep)
+            return None if holds is None else self._sum(arguments[1 if holds else 2], operands, deep)
+        if name not in _SUMS and name not in _CHOICES:
             return None
         x, y = (self._sum(argument, operands, deep) for argument in arguments)
-        return None if x is None or y is None else _SUMS[name](x, y)
+        if x is None or y is None:
+            return None
+        if name in _SUMS:
+            return _SUMS[name](x, y)
+        less, more = (x, y) if self._is_at_most(x, y) else (y, x) if self._is_at_most(y, x) else (None, None)
+        return less if name == "min" else more
+
+    def _is_at_most(self, x: Affine, y: Affine) -> bool:
+        return self._ranges.greatest(x - y) <= 0
+
+    def limits(self, element: Element, deep: int) -> Limits:
+        """What an integer is known not to be less, and not to be more than."""
+        itself = Affine(0, {element: 1})
+        low, high = -self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
+        made = self._made(element, deep)
+        least, most = (-inf, inf) if made is None else self._limits(*made, deep - 1)
+        return max(low, least), min(high, most)
+
+    def _limits(self, expression: Expression, operands: Sequence[Element], deep: int) -> Limits:
+        number = self._sum(expression, operands, deep)
+        if number is not None and number.is_constant:
+            return number.constant, number.constant
+        if isinstance(expression, int):
+            return self.limits(operands[expression], deep)
+        name, *arguments = expression
+        if name not in (*_CHOICES, "select"):
+            return -inf, inf
+        one, other = (self._limits(argument, operands, deep) for argument in arguments[-2:])
+        choices = _CHOICES.get(name, (min, max))
+        return choices[0](one[0], other[0]), choices[1](one[1], other[1])
 
     def truth(self, element: Element, deep: int) -> bool | None:
         """A bool, if it is known."""
         buffer, number = element
         if buffer.array is not None:
             return bool(buffer.array.reshape(-1)[number])
-        writers = self.writers(element)
-        if len(writers) != 1 or not deep or writers[0][0].kind not in ("map", "copy"):
-            return None
-        kernel, operands = writers[0]
-        name, *sides = kernel.epilogue if isinstance(kernel.epilogue, tuple) else ("and", 0)
-        if not all(isinstance(side, int) for side in sides):
-            return None
-        if name in _COMPARISONS and all(operands[side][0].type in INTEGERS for side in sides):
-            sums = _COMPARISONS[name](*(self.element(operands[side], DEEP) for side in sides))
-            return all(one.constant <= 0 for one in sums) if all(one.is_constant for one in sums) else None
-        found = [self.truth(operands[side], deep - 1) for side in sides] if name in _CONNECTIVES else []
+        made = self._made(element, deep)
+        return None if made is None else self._holds(*made, deep - 1)
+
+    def _holds(self, expression: Expression, operands: Sequence[Element], deep: int) -> bool | None:
+        if isinstance(expression, int):
+            return self.truth(operands[expression], deep)
+        name, *sides = expression
+        if name in _COMPARISONS:
+            x, y = (self._sum(side, operands, deep) for side in sides)
+            sums = [] if x is None or y is None else _COMPARISONS[name](x, y)
+            if any(self._ranges.greatest(one * -1) < 0 for one in sums):
+                return False
+            return True if sums and all(self._ranges.greatest(one) <= 0 for one in sums) else None
+        found = [self._holds(side, operands, deep) for side in sides] if name in _CONNECTIVES else []
         return _CONNECTIVES[name](found) if found else None
 
     def writers(self, element: Element) -> list[tuple[Kernel, list[Element]]]:
