@@ -20,11 +20,22 @@ from gossamer.delegates.jit.delegate import JitDelegate, JitKernel
 from gossamer.delegates.jit.late import LateKernel
 from gossamer.delegates.jit.lowered import Lowered
 from gossamer.delegates.jit.parts import Part
-from gossamer.schema import AddOptions, TensorType, TransposeOptions
+from gossamer.schema import AddOptions, GatherOptions, TensorType, TransposeOptions
 from gossamer.targets import Target
 from tests.delegates.graphs import chain
 from tests.delegates.jit.running import TARGETS, check
-from tests.delegates.jit.test_control_flow import COUNTER, Kind, affine, below, counting, floats, loop, start
+from tests.delegates.jit.test_control_flow import (
+    COUNTER,
+    Kind,
+    affine,
+    below,
+    counting,
+    floats,
+    loop,
+    number,
+    refusals,
+    start,
+)
 from tests.delegates.jit.test_delegate import X as V
 from tests.delegates.jit.test_delegate import Y, byte_net, cold, flip, images, in_two_parts, mobile_net, outputs, run
 from tests.ops.test_stablehlo_composite import composite
@@ -273,3 +284,15 @@ def test_without_a_compiler_nodes_are_left_out(cold: Path, monkeypatch: pytest.M
     assert programs(interpreter) == 2
     assert lowered == once(0, 1, 2)
     np.testing.assert_allclose(outputs(interpreter, V), -np.sin(np.abs(V)), rtol=1e-6)
+
+
+def test_what_comes_behind_a_shape_that_only_the_run_tells_says_so() -> None:
+    """GATHER is asked for itself, where a value that is looked at may tell its shape."""
+    make = ModelMaker()
+    x, ids = make.tensor([6, 3], TensorType.FLOAT32), make.tensor([6], TensorType.INT32)
+    sums, doubled, rows = (make.tensor([size, 3], TensorType.FLOAT32) for size in (6, 6, 6))
+    make.op("UNSORTED_SEGMENT_SUM", [x, ids, number(make, 6, TensorType.INT32)], [sums])
+    make.op("ADD", [sums, sums], [doubled], AddOptions())
+    make.op("GATHER", [doubled, ids], [rows], GatherOptions())
+    make.io([x, ids], [rows])
+    assert refusals(make.model())[0][2] == "it comes after a shape that is only known when the model runs"

@@ -211,10 +211,7 @@ class JitDelegate(Delegate):
 
             node.propagate_shapes()
             self._calls = self._calls or Calls()
-            refusal = self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
-            if refusal is None and not node.is_prepared:
-                refusal = "it comes after a shape that is only known when the model runs"
-            known.refusals[node.node_index] = refusal
+            known.refusals[node.node_index] = self._parts.setdefault(node.graph, Parts(self._calls)).refusal(node)
         elif self._parts:
             self._parts.pop(node.graph, None)  # of other shapes
         return known.refusals[node.node_index] or True

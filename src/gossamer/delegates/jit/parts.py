@@ -88,15 +88,16 @@ class Parts:
 
     def refusal(self, node: NodeInfo) -> str | None:
         """Why a node cannot be lowered; ``None`` if it can, and has been."""
+        behind = None if node.is_prepared else "it comes after a shape that is only known when the model runs"
         try:
             self.lower(node)
         except Refused as reason:
             return str(reason)
         except Exception as error:  # a contradiction that prepare lets through, or has not seen
-            if is_strict() and node.is_prepared:
+            if is_strict() and behind is None:
                 raise
-            return f"it cannot be lowered: {type(error).__name__}: {error}"
-        return None
+            return behind or f"it cannot be lowered: {type(error).__name__}: {error}"
+        return behind
 
     def assembled(self, numbers: Iterable[int]) -> Lowered | None:
         """Nodes by number, in the order in which they run; ``None`` if they have to be lowered again for that: what one
