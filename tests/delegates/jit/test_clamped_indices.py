@@ -8,7 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gossamer.schema import StridedSliceOptions
+from gossamer.affine import Affine, Ranges
+from gossamer.codegen.graph import MAP, Kernel, KernelGraph
+from gossamer.delegates.jit.numbers import greatest
+from gossamer.schema import StridedSliceOptions, TensorType
+from gossamer.views import Buffer
 from tests.delegates.jit.running import TARGETS, check, machine_code
 from tests.delegates.jit.test_control_flow import BOOL, COUNTER, FLOAT, INT, Kind, floats, kinds_of, number, op
 from tests.delegates.jit.test_loops import counted, not_claimed, plus, strided, vector
@@ -94,3 +98,17 @@ def test_a_clamp_that_is_too_wide_says_nothing() -> None:
     model = rows_at(lambda make, at: clamped(make, at, 4), 2)
     inputs = {0: floats(5, 3), 1: floats(2, 3), 2: np.array(3, np.int32)}
     not_claimed(model, inputs, "whether begin or end is outside is only known")
+
+
+def test_a_clamp_of_clamps_is_looked_into_once() -> None:
+    """Each is of the one before twice, so that there are 2 ** 25 ways through them."""
+    graph = KernelGraph()
+    index = Buffer((1,), TensorType.INT32)
+    for most in range(25):
+        sides = [Buffer((1,), TensorType.INT32) for _ in range(2)]
+        for side, limit in zip(sides, (most, most + 7), strict=True):
+            constant = Buffer((1,), TensorType.INT32, -1, np.array([limit], np.int32))
+            graph.kernels.append(Kernel(MAP, [index.view(), constant.view()], side.view(), epilogue=("min", 0, 1)))
+        index = Buffer((1,), TensorType.INT32)
+        graph.kernels.append(Kernel(MAP, [side.view() for side in sides], index.view(), epilogue=("max", 0, 1)))
+    assert greatest(Affine(0, {(index, 0): 1}), graph, Ranges()) == 7

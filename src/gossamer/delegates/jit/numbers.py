@@ -114,6 +114,8 @@ class _Numbers:
         self._writers = graph.writers()
         self._ranges = Ranges() if ranges is None else ranges
         self._known: dict[Element, Affine] = {}
+        self._limited: dict[Element, Limits] = {}
+        self._true: dict[Element, bool | None] = {}
 
     def element(self, element: Element, deep: int) -> Affine:
         """An integer: as a sum of others, or as itself."""
@@ -166,13 +168,18 @@ class _Numbers:
 
     def limits(self, element: Element, deep: int) -> Limits:
         """What an integer is known not to be less, and not to be more than."""
+        if element not in self._limited:
+            self._limited[element] = self._limits(element, deep)
+        return self._limited[element]
+
+    def _limits(self, element: Element, deep: int) -> Limits:
         itself = Affine(0, {element: 1})
         low, high = -self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
         made = self._made(element, deep)
-        least, most = (-inf, inf) if made is None else self._limits(*made, deep - 1)
+        least, most = (-inf, inf) if made is None else self._chosen(*made, deep - 1)
         return max(low, least), min(high, most)
 
-    def _limits(self, expression: Expression, operands: Sequence[Element], deep: int) -> Limits:
+    def _chosen(self, expression: Expression, operands: Sequence[Element], deep: int) -> Limits:
         number = self._sum(expression, operands, deep)
         if number is not None and number.is_constant:
             return number.constant, number.constant
@@ -181,12 +188,17 @@ class _Numbers:
         name, *arguments = expression
         if name not in (*_CHOICES, "select"):
             return -inf, inf
-        one, other = (self._limits(argument, operands, deep) for argument in arguments[-2:])
+        one, other = (self._chosen(argument, operands, deep) for argument in arguments[-2:])
         choices = _CHOICES.get(name, (min, max))
         return choices[0](one[0], other[0]), choices[1](one[1], other[1])
 
     def truth(self, element: Element, deep: int) -> bool | None:
         """A bool, if it is known."""
+        if element not in self._true:
+            self._true[element] = self._truth(element, deep)
+        return self._true[element]
+
+    def _truth(self, element: Element, deep: int) -> bool | None:
         buffer, number = element
         if buffer.array is not None:
             return bool(buffer.array.reshape(-1)[number])
