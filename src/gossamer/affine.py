@@ -6,8 +6,7 @@ many as x has. The integers are those of mathematics and do not wrap: what is re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Iterable, Mapping, Sequence
 
 from gossamer.records import field, record
 from gossamer.views import Buffer, View
@@ -15,8 +14,8 @@ from gossamer.views import Buffer, View
 Element = tuple[Buffer, int]
 """An element of a buffer, by its number."""
 
-Limits = tuple[float, float]
-"""What a number is not less, and not more than; infinite where nothing is known."""
+Limits = tuple[int | None, int | None]
+"""What a number is not less, and not more than; ``None`` where nothing is known."""
 
 
 @record(frozen=True)
@@ -81,15 +80,23 @@ class Ranges:
         """The same, and more."""
         return Ranges({**self._least, **least}, (*self._sums, *sums), self.asked)
 
-    def greatest(self, number: Affine, limits: Mapping[Element, Limits] | None = None) -> float:
-        """What a number is known not to be more than; infinite if nothing is. ``limits`` of elements are known, too."""
+    def greatest(self, number: Affine, limits: Mapping[Element, Limits] | None = None) -> int | None:
+        """What a number is known not to be more than; ``None`` if nothing is. ``limits`` of elements are known, too."""
         limits = limits or {}
-        return min(-self._least_of((number - known) * -1, limits) for known in (Affine(0), *self._sums))
+        least = [self._least_of((number - known) * -1, limits) for known in (Affine(0), *self._sums)]
+        return min([-one for one in of_known(least)], default=None)
 
-    def _least_of(self, number: Affine, limits: Mapping[Element, Limits]) -> float:
-        total = float(number.constant)
+    def _least_of(self, number: Affine, limits: Mapping[Element, Limits]) -> int | None:
+        total, is_known = number.constant, True
         for element, factor in number.terms.items():
             self.asked.add(element)
-            low, high = limits.get(element, (-inf, inf))
-            total += factor * (max(low, self._least.get(element, -inf)) if factor > 0 else high)
-        return total
+            low, high = limits.get(element, (None, None))
+            end = max(of_known((low, self._least.get(element))), default=None) if factor > 0 else high
+            is_known &= end is not None
+            total += 0 if end is None else factor * end
+        return total if is_known else None
+
+
+def of_known(numbers: Iterable[int | None]) -> list[int]:
+    """Those that are not ``None``."""
+    return [number for number in numbers if number is not None]

@@ -11,7 +11,7 @@ products stay where they are: eight rows of 28 bytes a turn and a state of 256, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from math import inf, prod
+from math import prod
 
 from gossamer.affine import Ranges
 from gossamer.codegen.expression import IDENTITY
@@ -153,8 +153,9 @@ def _has_few_weights(kernel: Kernel) -> bool:
 
 def _comes_to(vector: View, index: float, body: KernelGraph, ranges: Ranges) -> bool:
     """Whether the condition of the loop lets an index be so large, and no larger than some number."""
-    numbers = numbers_of(vector, body)
-    return numbers is not None and index <= ranges.greatest(numbers[0]) + 1 < inf
+    numbers = numbers_of(vector, body, ranges)
+    most = None if numbers is None else ranges.greatest(numbers[0])
+    return most is not None and index <= most + 1
 
 
 def _product(kernel: Kernel, rows: View, axis: int, graph: KernelGraph) -> View:

@@ -310,7 +310,8 @@ class GraphLowering(Lowering):
         return self.reshape(view, (view.size,)).slice(0, number, 1)
 
     def is_at_most(self, number: Affine | int, other: Affine | int) -> bool:
-        return greatest(Affine(0) + number - other, self._graph, self._lowered.ranges) <= 0
+        most = greatest(Affine(0) + number - other, self._graph, self._lowered.ranges)
+        return most is not None and most <= 0
 
     def array(self, value: Array, type: TensorType | None = None) -> View:
         value = np.ascontiguousarray(value).reshape(np.shape(value))  # which makes scalars vectors

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from gossamer.affine import Affine, Element, Limits, Ranges
+from gossamer.affine import Affine, Element, Limits, Ranges, of_known
 from gossamer.arrays import NDArray
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.graph import Kernel, KernelGraph
@@ -35,11 +35,7 @@ _SUMS: Mapping[str, Callable[[Affine, Affine], Affine | None]] = {
     "mul": lambda x, y: x * y.constant if y.is_constant else y * x.constant if x.is_constant else None,
 }
 
-_CHOICES: Mapping[str, tuple[Callable[[float, float], float], Callable[[float, float], float]]] = {
-    "min": (min, min),
-    "max": (max, max),
-}
-"""What the limits of one of two numbers are."""
+_CHOICES = ("min", "max")
 
 _COMPARISONS: Mapping[str, Callable[[Affine, Affine], Sequence[Affine]]] = {
     "less": lambda x, y: [x - y + 1],
@@ -95,8 +91,8 @@ def conditions_of(flag: View, graph: KernelGraph) -> list[Affine]:
     return sums
 
 
-def greatest(number: Affine, graph: KernelGraph, ranges: Ranges) -> float:
-    """What a sum is known not to be more than; infinite if nothing is."""
+def greatest(number: Affine, graph: KernelGraph, ranges: Ranges) -> int | None:
+    """What a sum is known not to be more than; ``None`` if nothing is."""
     numbers = _Numbers(graph, ranges)
     return ranges.greatest(number, {element: numbers.limits(element, DEEP) for element in number.terms})
 
@@ -160,11 +156,12 @@ class _Numbers:
             return None
         if name in _SUMS:
             return _SUMS[name](x, y)
-        less, more = (x, y) if self._is_at_most(x, y) else (y, x) if self._is_at_most(y, x) else (None, None)
+        less, more = (x, y) if self._is_at_most(x - y, 0) else (y, x) if self._is_at_most(y - x, 0) else (None, None)
         return less if name == "min" else more
 
-    def _is_at_most(self, x: Affine, y: Affine) -> bool:
-        return self._ranges.greatest(x - y) <= 0
+    def _is_at_most(self, x: Affine, limit: int) -> bool:
+        most = self._ranges.greatest(x)
+        return most is not None and most <= limit
 
     def limits(self, element: Element, deep: int) -> Limits:
         """What an integer is known not to be less, and not to be more than."""
@@ -174,12 +171,14 @@ class _Numbers:
 
     def _limits(self, element: Element, deep: int) -> Limits:
         itself = Affine(0, {element: 1})
-        low, high = -self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
+        below, high = self._ranges.greatest(itself * -1), self._ranges.greatest(itself)
         made = self._made(element, deep)
-        least, most = (-inf, inf) if made is None else self._chosen(*made, deep - 1)
-        return max(low, least), min(high, most)
+        least, most = (None, None) if made is None else self._chosen(*made, deep - 1)
+        low = None if below is None else -below
+        return max(of_known((low, least)), default=None), min(of_known((high, most)), default=None)
 
     def _chosen(self, expression: Expression, operands: Sequence[Element], deep: int) -> Limits:
+        """The limits of what is one of several numbers."""
         number = self._sum(expression, operands, deep)
         if number is not None and number.is_constant:
             return number.constant, number.constant
@@ -187,10 +186,12 @@ class _Numbers:
             return self.limits(operands[expression], deep)
         name, *arguments = expression
         if name not in (*_CHOICES, "select"):
-            return -inf, inf
-        one, other = (self._chosen(argument, operands, deep) for argument in arguments[-2:])
-        choices = _CHOICES.get(name, (min, max))
-        return choices[0](one[0], other[0]), choices[1](one[1], other[1])
+            return None, None
+        lows, highs = zip(*(self._chosen(argument, operands, deep) for argument in arguments[-2:]), strict=True)
+        least, most = of_known(lows), of_known(highs)
+        low = max(least, default=None) if name == "max" else min(least) if len(least) == len(lows) else None
+        high = min(most, default=None) if name == "min" else max(most) if len(most) == len(highs) else None
+        return low, high
 
     def truth(self, element: Element, deep: int) -> bool | None:
         """A bool, if it is known."""
@@ -212,9 +213,9 @@ class _Numbers:
         if name in _COMPARISONS:
             x, y = (self._sum(side, operands, deep) for side in sides)
             sums = [] if x is None or y is None else _COMPARISONS[name](x, y)
-            if any(self._ranges.greatest(one * -1) < 0 for one in sums):
+            if any(self._is_at_most(one * -1, -1) for one in sums):
                 return False
-            return True if sums and all(self._ranges.greatest(one) <= 0 for one in sums) else None
+            return True if sums and all(self._is_at_most(one, 0) for one in sums) else None
         found = [self._holds(side, operands, deep) for side in sides] if name in _CONNECTIVES else []
         return _CONNECTIVES[name](found) if found else None
 
