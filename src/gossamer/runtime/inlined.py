@@ -94,9 +94,14 @@ class Copies:
 
 
 class Inlined(Copies, CalleeInfo):
-    """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write."""
+    """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write.
 
-    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
+    ``values``: inputs that are constants, by position.
+    """
+
+    def __init__(
+        self, subgraph: RunningGraph, shapes: Sequence[Shape], values: Mapping[int, NDArray[Any]] | None = None
+    ) -> None:
         nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
         numbers = [number for number in subgraph.inputs if number >= 0]
         if len(numbers) != len(shapes):
@@ -115,8 +120,16 @@ class Inlined(Copies, CalleeInfo):
         self.nodes = tuple([NodeView(self, node) for node in nodes])
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
+        for position, value in (values or {}).items():
+            constant = self.tensors[numbers[position]]
+            constant.allocation_type = AllocationType.PERSISTENT_RO
+            constant.assign(value)
         self._waiting: Sequence[Node] = nodes
         self._prepare()
+
+    def given(self, values: Mapping[int, NDArray[Any]]) -> Inlined:
+        """See `CalleeInfo.given`."""
+        return Inlined(self._subgraph, [tensor.shape for tensor in self.inputs], values)
 
     def _prepare(self) -> None:
         # What reads a tensor of unknown shape waits, and nobody knows the shapes of what it writes.
