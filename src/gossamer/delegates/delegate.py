@@ -110,11 +110,8 @@ class NodeInfo(Context, ABC):
         prepared for it, as long as the delegate asks about nodes."""
 
 
-class CalleeInfo(ABC):
-    """Another subgraph as it would be for a node that calls it, which the delegate may take together with the node.
-
-    ``nodes`` are in the order in which to run them, prepared where the shapes of all inputs are known.
-    """
+class CopiedNodes(ABC):
+    """Copies of nodes, in the order in which to run them, prepared where the shapes of all inputs are known."""
 
     nodes: Sequence[NodeInfo]
     inputs: Sequence[TensorInfo]
@@ -125,7 +122,15 @@ class CalleeInfo(ABC):
         """The value of an output if it is stored in the file or was computed by a prepare, else ``None``."""
 
 
-class ResizedNodes(CalleeInfo):
+class CalleeInfo(CopiedNodes):
+    """Another subgraph as it would be for a node that calls it, which the delegate may take together with the node."""
+
+    @abstractmethod
+    def given(self, values: Mapping[int, Array]) -> CalleeInfo:
+        """The same where some of the inputs, by position, are constants. Raises `PrepareError`."""
+
+
+class ResizedNodes(CopiedNodes):
     """Copies of nodes of a partition, prepared for other shapes: see `Partition.copies`."""
 
 

@@ -131,9 +131,15 @@ class Waiting(Copies):
 
 class Inlined(Waiting, CalleeInfo):
     """Copies of the nodes of a subgraph, prepared for inputs of certain shapes, and of the tensors that they write,
-    which are of a ``kind``."""
+    which are of a ``kind``. ``values``: inputs that are constants, by position."""
 
-    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape], kind: type[LocalTensor] = LocalTensor) -> None:
+    def __init__(
+        self,
+        subgraph: RunningGraph,
+        shapes: Sequence[Shape],
+        values: Mapping[int, NDArray[Any]] | None = None,
+        kind: type[LocalTensor] = LocalTensor,
+    ) -> None:
         nodes = [copy(subgraph.nodes[number]) for number in subgraph.original_plan]
         numbers = [number for number in subgraph.inputs if number >= 0]
         if len(numbers) != len(shapes):
@@ -149,7 +155,15 @@ class Inlined(Waiting, CalleeInfo):
             self.tensors[number].resize(tuple(shape))
         self.inputs = tuple([self.tensors[number] for number in numbers])
         self.outputs = tuple([self.tensors[number] for number in subgraph.outputs if number >= 0])
+        for position, value in (values or {}).items():
+            constant = self.tensors[numbers[position]]
+            constant.allocation_type = AllocationType.PERSISTENT_RO
+            constant.assign(value)
         self.prepare_waiting()
+
+    def given(self, values: Mapping[int, NDArray[Any]]) -> Inlined:
+        """See `CalleeInfo.given`."""
+        return type(self)(self._subgraph, [tensor.shape for tensor in self.inputs], values)
 
 
 def _copied(
@@ -345,8 +359,10 @@ class Open(Waiting):
 class OpenInlined(Open, Inlined):
     """The same of a subgraph that nodes call which are prepared for open sizes."""
 
-    def __init__(self, subgraph: RunningGraph, shapes: Sequence[Shape]) -> None:
-        super().__init__(subgraph, shapes, OpenTensor)
+    def __init__(
+        self, subgraph: RunningGraph, shapes: Sequence[Shape], values: Mapping[int, NDArray[Any]] | None = None
+    ) -> None:
+        super().__init__(subgraph, shapes, values, OpenTensor)
 
 
 class OpenCall:

@@ -6,7 +6,7 @@ outside, which the regions write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from gossamer.affine import Affine, Element
@@ -21,7 +21,8 @@ from gossamer.views import Buffer, Shape, View
 
 def call(node: NodeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
     """Lower a subgraph for these inputs: its outputs. Raises `Refused`."""
-    return _lower(_callee(node, subgraph, operands), subgraph, operands, lowered, lower)
+    callee = _given(_callee(node, subgraph, operands), range(len(operands)), operands, lowered)
+    return _lower(callee, subgraph, operands, lowered, lower)
 
 
 def branch(
@@ -89,6 +90,8 @@ def _repeated(
     kept = [given.index == taken.index for given, taken in zip(callee.outputs, callee.inputs, strict=True)]
     if all(kept):
         raise Refused("nothing changes in the loop")
+    staying = [at for at, stays in enumerate(kept) if stays]
+    callee = _given(callee, staying, operands, lowered)
     values = [view if stays else _copy(view, lowered.graph, origin) for view, stays in zip(operands, kept, strict=True)]
     changing = [at for at, stays in enumerate(kept) if not stays]
     variables = [values[at] for at in changing]
@@ -108,7 +111,7 @@ def _repeated(
         if not falling & turn.ranges.asked:
             break
         first = {element: start for element, start in first.items() if element not in falling}
-        callee = _callee(node, body, operands)
+        callee = _given(_callee(node, body, operands), staying, operands, lowered)
     for at in changing:
         if following[at].size != values[at].size:
             raise _Unfit(f"variable {at} of shape {list(values[at].shape)} becomes one of {list(following[at].shape)}")
@@ -194,6 +197,16 @@ def _callee(node: NodeInfo, subgraph: int, operands: Sequence[View]) -> CalleeIn
         if tensor.is_variable:
             raise Refused(f'"{tensor.name}" of subgraph {subgraph} is a variable')
     return callee
+
+
+def _given(callee: CalleeInfo, positions: Iterable[int], operands: Sequence[View], lowered: Lowered) -> CalleeInfo:
+    """A callee that knows those of some operands that are small integers and constant: they may decide shapes."""
+    found = {at: constant_of(operands[at], lowered.graph) for at in positions}
+    values = {at: value for at, value in found.items() if value is not None}
+    try:
+        return callee.given(values) if values else callee
+    except PrepareError as error:
+        raise Refused(str(error)) from None
 
 
 def _lower(callee: CalleeInfo, subgraph: int, operands: Sequence[View], lowered: Lowered, lower: Lower) -> list[View]:
