@@ -55,6 +55,7 @@ from gossamer.codegen.kernels.push import Push
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
 from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
 from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
+from gossamer.codegen.kernels.quantized_product import QuantizedProduct
 from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
 from gossamer.codegen.kernels.quantized_resize import QuantizedResize
 from gossamer.codegen.kernels.quantized_softmax import QuantizedSoftmax
@@ -242,6 +243,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Suppress(isa, soft) for soft in (False, True))
     yield TopK(isa)
     yield Sort(isa)
+    yield QuantizedProduct(isa, "i8")
     yield from (Unique(isa, type) for type in ("f32", "i64"))
     yield Where(isa, "i8")
     yield Segments(isa, "f32")

@@ -10,6 +10,7 @@ import pytest
 from gossamer import Interpreter, OpResolverType
 from gossamer.ops.reduce_prod import op
 from gossamer.schema import ReducerOptions
+from tests.delegates.jit.running import TARGETS, check
 from tests.ops.cases import Case, const, model_of, run_case, tensor
 from tests.ops.reference import REFERENCE, assert_refused
 
@@ -86,3 +87,13 @@ def test_products_of_no_factors_are_those_of_the_reference_kernel(shape: tuple[i
         interpreter.allocate_tensors()
         interpreter.invoke()
         np.testing.assert_array_equal(interpreter.get_tensor(2), np.zeros((shape[0], 4), np.int16))
+
+
+@pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
+@pytest.mark.parametrize("axes", [(1,), (0,), (0, 2), (0, 1, 2)])
+def test_many_quantized_factors_are_machine_code(axes: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).choice(np.int8([2, 3, 5, 6]), (9, 100, 7))
+    y = np.zeros([size for axis, size in enumerate(x.shape) if axis not in axes], np.int8)
+    operands = [tensor(x, np.int8, scale=0.7, zero_point=4), const(axes)]
+    model = model_of(op, Case("", operands, [tensor(y, np.int8, scale=0.9, zero_point=-3)], DROP, 2))
+    check(model, {0: x})

@@ -16,6 +16,7 @@ X = [[1, 2], [3, 4], [4, 3]]
 
 CASES = [
     Case("fed_ids", [tensor(X), tensor([0, 1, 0], np.int32), const(2)], [tensor([[4, 3], [3, 4]])]),
+    Case("no_segments", [tensor(X), tensor([-1, -1, -2], np.int32), const(0)], [tensor(np.zeros((0, 2)))]),
     Case("constant_ids", [tensor(X), const([0, 1, 0]), const(2)], [tensor([[4, 3], [3, 4]])]),
     Case(
         "empty_segment_and_negative_id",

@@ -330,6 +330,14 @@ _LISTED = (
     Kind("quantized_matmul", ("x", "matrix", "bias"), Quantized, _matmul, epilogue="quantized", extras=5, lies="rows"),
     Kind("quantized_normalize", ("x",), ("zero_point",), _normalize, lies="rows"),
     Kind(
+        "quantized_product",
+        ("x", "numbers"),
+        ("axes",),
+        _reduce,
+        lies="rows",
+        reduced=lambda settings: settings["axes"],
+    ),
+    Kind(
         "quantized_reduce",
         ("x", "scale?"),
         ("reduction", "axes"),

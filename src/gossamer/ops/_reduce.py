@@ -101,6 +101,8 @@ def lower_reduction(graph: Lowering, reduction: Reduction, *types: TensorType) -
         y, axes = grouped_axes(graph, y, axes)
         shape = [1 if axis in axes else size for axis, size in enumerate(y.shape)]
         y = graph.kernel("quantized_reduce", y, shape=shape, type=x.type, reduction=reduction, axes=axes)
+    elif x.type == TensorType.FLOAT16 and reduction in ("sum", "mean") and axes:
+        y = graph.cast(graph.reduce(reduction, y, axes, TensorType.FLOAT32), x.type)
     elif x.type in _WIDENED:
         y = graph.cast(y, TensorType.FLOAT32)
         y = graph.cast(graph.reduce(reduction, y, axes) if axes else y, x.type)

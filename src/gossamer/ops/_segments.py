@@ -51,7 +51,9 @@ def lower_segments(graph: Lowering, combine: Combine, initial: float) -> None:
     data, ids = graph.value(0), graph.value(1)
     _require_rows(graph)
     known = graph.constant(1)
-    shape = _shape(graph, np.zeros(ids.shape, np.int32) if known is None else known, graph.known(2))
+    shape = _shape(graph, np.full(ids.shape, -1) if known is None else known, graph.known(2))
+    if not graph.outputs[0].is_dynamic and graph.output().shape != shape:
+        graph.refuse("an input is its output, too")
     rows = graph.reshape(data, (ids.size, elements(shape[1:])))
     places = graph.reshape(ids, (ids.size,))
     if known is None:

@@ -4,6 +4,9 @@
 ``batch_dims`` = b (negative: counted from the rank of ``positions``) the first b dimensions of both are walked
 together, and only the other dimensions of ``positions`` appear. b <= axis. Positions lie in [0, size); negative ones
 are refused. Strings only from a vector. If both inputs are constant the output is too (TFLite's GATHER).
+
+int4: slices of an odd number of elements are those elements. (LiteRT moves whole bytes, of each slice one too few, and
+leaves the end of the output unwritten.)
 """
 
 from __future__ import annotations

@@ -376,8 +376,8 @@ class Lowering(Context, ABC):
 
     @abstractmethod
     def reduce(self, reduction: Reduction, x: View, axes: Sequence[int], type: TensorType | None = None) -> View:
-        """A reduction of float32 or integers over some dimensions, which stay with size 1; sums of int32 may be of
-        another type, int64. Sums and products of integers wrap."""
+        """A reduction of float32 or integers over some dimensions, which stay with size 1. Sums of int32 may
+        be of another type, int64, and those of float16 are, float32. Sums and products of integers wrap."""
 
     @abstractmethod
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:

@@ -1,7 +1,8 @@
 """NOT_EQUAL: ``x != y``, element by element, with broadcasting; bool comes out.
 
 uint8, int8 and quantised int16 are rescaled to real values first, with rounding (see ``_comparison.py``); other types,
-among them int16 without quantization, are compared as they are. Strings compare byte by byte. NaN equals nothing.
+among them int16 without quantization, are compared as they are. (LiteRT writes nothing for these.) Strings compare byte
+by byte. NaN equals nothing.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from gossamer.ops._elementwise import require_scale
 from gossamer.ops._reduce import (
     BYTES,
     axes_of,
+    grouped_axes,
     lower_reduction,
     prepare_reduction,
     reduced_elements,
@@ -60,8 +61,6 @@ op = OpDef(
 )
 
 _MOST_FOLDED = 8
-_MOST_FACTORS = 64
-"""Of a product that is machine code: a map for each."""
 
 
 @op.prepare
@@ -126,30 +125,21 @@ def lower(graph: Lowering) -> None:
 
 def _lower_quantized(graph: Lowering) -> None:
     x, input, output = graph.value(0), graph.input(0), graph.output()
-    rank = len(x.shape)
-    axes = resolved_axes(graph, graph.known(1), rank)
+    axes = resolved_axes(graph, graph.known(1), len(x.shape))
     n = reduced_elements(x.shape, axes)
     if not n:
         graph.refuse("there are no factors")
-    if n > _MOST_FACTORS:
-        graph.refuse(f"there are more than {_MOST_FACTORS} factors")
     multiplier, shift = _rescaling(graph, n)
     if not 0 < 15 - shift < 63:
         graph.refuse("the scales of input and output are far apart")
     significand = min((multiplier + (1 << 15)) >> 16, 0x7FFF)
-    point, number, places = (
-        graph.array(np.array(value, np.int64)) for value in (input.quantization.zero_point, significand, 15 - shift)
-    )
-    kept = [axis for axis in range(rank) if axis not in axes]
-    rows = graph.reshape(x.permute([*axes, *kept]), (n, x.size // n))
-    factors = [rows.slice(0, at, 1) for at in range(n)]
-    product = graph.map(("sub", ("toi64", 0), 1), factors[0], point, type=TensorType.INT64)
-    for factor in factors[1:]:
-        scaled = ("requant64", ("mul", 0, ("sub", ("toi64", 1), 2)), 3, 4)
-        product = graph.map(("toi64", scaled), product, factor, point, number, places, type=TensorType.INT64)
-    limits = graph.parameters(output.quantization.zero_point, *integer_range(output.type))
-    levels = graph.map(("limit", ("requant64", 0, 1, 2), 3), product, number, places, limits, type=output.type)
-    graph.result(graph.reshape(levels, output.shape))
+    points = input.quantization.zero_point, output.quantization.zero_point
+    numbers = [points[0], significand, 15 - shift, points[1], *integer_range(output.type)]
+    x, axes = grouped_axes(graph, x, axes)
+    shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    operands = x, graph.array(np.array(numbers, np.int64))
+    y = graph.kernel("quantized_product", *operands, shape=shape, type=output.type, axes=axes)
+    graph.result(graph.reshape(y, output.shape))
 
 
 def _rescaling(ctx: Context, n: int) -> tuple[int, int]:

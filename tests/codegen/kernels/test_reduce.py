@@ -6,7 +6,7 @@ import pytest
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.expression import IDENTITY, Expression
-from gossamer.codegen.kernels.reduce import INTEGERS, START, Reduce, start_of
+from gossamer.codegen.kernels.reduce import HALVES, INTEGERS, START, Reduce, start_of
 from gossamer.dtypes import numpy_dtype
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
@@ -118,6 +118,19 @@ def test_integers(target: Target, along: bool, reduction: str, type: str, result
 
 
 @on_every_target
+@pytest.mark.parametrize("reduction", HALVES)
+@pytest.mark.parametrize("along", [False, True])
+def test_halves_are_floats(target: Target, along: bool, reduction: str) -> None:
+    rng = np.random.default_rng(4)
+    for size in (1, target.lanes() + 3, 5 * target.lanes()):
+        x = guarded(rng.standard_normal((3, 2, size, 1) if along else (3, 2, 3, size)).astype(np.float16))
+        y, of_floats = (guarded(np.zeros((3, x.shape[3]), np.float32)) for _ in range(2))
+        reduce(target, reduction, along, x, y)
+        reduce(target, reduction, along, guarded(x.astype(np.float32)), of_floats)
+        np.testing.assert_array_equal(y, of_floats)
+
+
+@on_every_target
 @pytest.mark.parametrize("along", [False, True])
 def test_epilogue(target: Target, along: bool) -> None:
     x = normal(np.random.default_rng(2), 7, 2, 21, 1)
@@ -136,7 +149,7 @@ def test_names_and_refusals() -> None:
     assert Reduce("avx2", "sum", True, type="i32", result="i64").name == "i32_i64_reduce_sum_along__avx2"
     with pytest.raises(CompileError, match="there is no max of u8 in u8"):
         Reduce("avx2", "max", type="u8", result="u8").emit(all_targets()["avx2"])
-    with pytest.raises(CompileError, match="integers have neither"):
+    with pytest.raises(CompileError, match="only float32 has a prologue"):
         Reduce("avx2", "max", epilogue=("relu", 0), type="i32", result="i32").emit(all_targets()["avx2"])
     with pytest.raises(CompileError, match="one of sum, mean"):
         Reduce("avx2", "mode").emit(all_targets()["avx2"])  # type: ignore[arg-type]
@@ -147,5 +160,5 @@ def test_it_compiles(target: Target) -> None:
     for reduction in START:
         for along in (False, True):
             assembly(Reduce(target.name, reduction, along), target)  # type: ignore[arg-type]
-            for type, result in INTEGERS.get(reduction, ()):
+            for type, result in (*INTEGERS.get(reduction, ()), *[("f16", "f32")] * (reduction in HALVES)):
                 assembly(Reduce(target.name, reduction, along, type=type, result=result), target)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import ClassVar, Literal, get_args
 
 from gossamer.codegen.elements import convert, element
+from gossamer.codegen.elements import loaded as widened
 from gossamer.codegen.expression import IDENTITY, Expression, apply, name_of, operand_count
 from gossamer.codegen.ir import Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.window import unrolled
@@ -27,6 +28,9 @@ SQUARES: tuple[Expression, ...] = (("mul", 0, 0), ("square", 0))
 VECTORS = 4
 """Sums that are kept at the same time: the latency of an addition is that of several loads."""
 
+
+HALVES = ("sum", "mean")
+"""Reductions of float16 in float32."""
 
 INTEGERS: dict[str, tuple[tuple[str, str], ...]] = {
     "sum": (("i32", "i32"), ("i64", "i64"), ("i32", "i64")),
@@ -61,8 +65,8 @@ def start_of(reduction: Reduction, type: str) -> float:
 class Reduce(KernelSpec):
     """y[outer, inner] = epilogue(the reduction) of prologue(x[outer, rows, columns, inner]) over rows and columns.
 
-    x is of ``type`` and y of ``result``, in which it is computed: both float32, or what `INTEGERS` says; these have
-    neither prologue nor epilogue, and no mean.
+    x is of ``type`` and y of ``result``, in which it is computed: both float32; or float16 and that, for `HALVES`; or
+    what `INTEGERS` says. Only float32 has a prologue and an epilogue.
 
     ``inner`` is contiguous in x and y; everything else has its stride in bytes. ``along``: there is no inner dimension,
     and ``columns`` are contiguous; then ``x_column``, ``inner`` and ``block`` are not read.
@@ -94,7 +98,7 @@ class Reduce(KernelSpec):
             yield cls(target.name, reduction, along)
             if reduction in ("sum", "mean"):
                 yield from (cls(target.name, reduction, along, prologue=square) for square in SQUARES)
-            for type, result in INTEGERS.get(reduction, ()):
+            for type, result in (*INTEGERS.get(reduction, ()), *[("f16", "f32")] * (reduction in HALVES)):
                 yield cls(target.name, reduction, along, type=type, result=result)
 
     def emit(self, target: Target) -> str:
@@ -102,11 +106,15 @@ class Reduce(KernelSpec):
             raise CompileError(f"A reduction is one of {', '.join(START)}, got {self.reduction!r}.")
         if operand_count(self.epilogue) > 1 or operand_count(self.prologue) > 1:
             raise CompileError(f"{self.name}: prologue and epilogue of a reduction have one operand.")
-        is_float = (self.type, self.result) == ("f32", "f32")
-        if not is_float and (self.type, self.result) not in INTEGERS.get(self.reduction, ()):
+        is_float, is_half = ((self.type, self.result) == (type, "f32") for type in ("f32", "f16"))
+        if (
+            not is_float
+            and not (is_half and self.reduction in HALVES)
+            and (self.type, self.result) not in INTEGERS.get(self.reduction, ())
+        ):
             raise CompileError(f"{self.name}: there is no {self.reduction} of {self.type} in {self.result}.")
         if not is_float and (self.epilogue, self.prologue) != (IDENTITY, IDENTITY):
-            raise CompileError(f"{self.name}: integers have neither prologue nor epilogue.")
+            raise CompileError(f"{self.name}: only float32 has a prologue and an epilogue.")
         module = Module(target)
         f = module.driver()
         a = f.arguments(self.arguments)
@@ -116,7 +124,7 @@ class Reduce(KernelSpec):
         size, lanes = element(self.type).bits // 8, target.lanes(element(self.result).bits)
 
         def loaded(part: Part, pointer: Value, fill: float = 0.0) -> Value:
-            return convert(part.load(pointer, fill, memory), self.type, self.result)
+            return convert(widened(part.load(pointer, fill, memory), self.type), self.type, self.result)
 
         def nothing(part: Part) -> Value:
             return f.constant(part.type.with_element(computed), start_of(self.reduction, self.result))

@@ -677,7 +677,7 @@ class GraphLowering(Lowering):
             runs = runs[1:]
         shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
         settings = (reduction, tuple(sorted(axes)), IDENTITY)
-        return self._graph.add(REDUCE, [x], shape, type or x.type, settings, origin=self._origin)
+        return self._graph.add(REDUCE, [x], shape, x.type if type is None else type, settings, origin=self._origin)
 
     def softmax(self, x: View, beta: float = 1.0, *, log: bool = False) -> View:
         return self._graph.add("softmax", [x], x.shape, x.type, (beta, log), origin=self._origin)

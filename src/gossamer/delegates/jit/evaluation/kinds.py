@@ -7,6 +7,7 @@ what they compute. Only kinds that passes make of others are not here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -419,6 +420,20 @@ def _reduce(kernel: Kernel, x: Array) -> Array:
     return y / np.float32(x.size // y.size) if reduction == "mean" else y
 
 
+def _quantized_product(kernel: Kernel, x: Array, numbers: Array) -> Array:
+    x_zero, multiplier, exponent, y_zero, low, high = numbers.tolist()
+    axes = kernel.settings["axes"]
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    first, *factors = x.transpose(*axes, *kept).reshape(-1, kernel.y.size).astype(np.int64) - x_zero
+
+    def rescaled(product: Array) -> Array:
+        return rounding_shift_up(product * multiplier, exponent).astype(np.int32).astype(np.int64)
+
+    product = rescaled(reduce(lambda product, factor: rescaled(product * factor), factors, first))
+    levels: Array = np.clip(product + y_zero, low, high).astype(x.dtype)
+    return levels.reshape(kernel.y.shape)
+
+
 def _quantized_reduce(kernel: Kernel, x: Array, rescaling: Array | None = None) -> Array:
     reduction, axes = kernel.settings["reduction"], kernel.settings["axes"]
     if reduction != "sum":
@@ -660,6 +675,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "quantized_depthwise": _quantized_depthwise,
     "quantized_matmul": _quantized_matmul,
     "quantized_normalize": _quantized_normalize,
+    "quantized_product": _quantized_product,
     "quantized_reduce": _quantized_reduce,
     "quantized_softmax": _quantized_softmax,
     "quantized_window": _quantized_window,
