@@ -319,3 +319,18 @@ def test_sequences_of_any_length_are_loops(seed: int) -> None:
     assert fresh.program is not None
     assert kernel.program.plan.has_loops
     assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+
+
+def test_sequences_of_any_length_are_made_of_what_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (compiling, template):
+        monkeypatch.setattr(module, "at_hand_for", lambda target: shipped(target).__contains__)
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    content, shape = sequence(1)
+    interpreter = Interpreter(model_content=content)
+    for length in (*SEEN, 12):
+        given(interpreter, {0: floats(*[length if size < 0 else size for size in shape])})
+    kernel = kernel_of(interpreter)
+    assert kernel.is_filled
+    assert kernel.program is not None
+    assert kernel.program.plan.has_loops
+    assert set(kernel.program.plan.kernels) <= shipped(kernel.target).keys()

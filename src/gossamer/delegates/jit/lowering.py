@@ -78,7 +78,7 @@ def lower(node: NodeInfo, lowered: Lowered) -> None:
         raise Refused(node.op.reference_only or f"{node.op.name} has no machine code yet")
     if node.op.is_checked and lowered.subgraph is not None:
         raise Refused("a custom operator is compared with its function, for which it must run by itself")
-    operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None]
+    operands = [tensor for tensor in (*node.inputs, *node.outputs) if tensor is not None and tensor.index >= 0]
     without_xnnpack = any(tensor.type == TensorType.INT16 for tensor in operands)
     for tensor in operands:
         if tensor.type == TensorType.STRING:
