@@ -92,20 +92,20 @@ def recurrent(units: int, batch: int = 1) -> bytes:
 
 def from_zeros() -> bytes:
     """As Keras has it: the state and the list of all states begin as zeros, of one row they are the same."""
-    x, h, all_h = ((8, 1, 6), FLOAT), ((1, 300), FLOAT), ((8, 1, 300), FLOAT)
+    x, h, all_h = ((8, 1, 6), FLOAT), ((1, 30), FLOAT), ((8, 1, 30), FLOAT)
 
     def zeros(make: ModelMaker, count: int) -> int:
-        shape = op(make, "PACK", [count, number(make, 1, INT), number(make, 300, INT)], ((3,), INT), PACK3)
+        shape = op(make, "PACK", [count, number(make, 1, INT), number(make, 30, INT)], ((3,), INT), PACK3)
         return op(make, "FILL", [shape, number(make, 0.0)], all_h)
 
     def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
         row = op(make, "GATHER", [v[0], at], ((1, 6), FLOAT), GatherOptions(axis=0))
-        product = op(make, "FULLY_CONNECTED", [row, number(make, floats(300, 6)), -1], h, FullyConnectedOptions())
+        product = op(make, "FULLY_CONNECTED", [row, number(make, floats(30, 6)), -1], h, FullyConnectedOptions())
         new = op(make, "TANH", [op(make, "ADD", [product, v[1]], h)], h)
-        item = op(make, "RESHAPE", [new, number(make, [1, 1, 300], INT)], ((1, 1, 300), FLOAT))
+        item = op(make, "RESHAPE", [new, number(make, [1, 1, 30], INT)], ((1, 1, 30), FLOAT))
         return [v[0], new, replaced(make, v[2], all_h, 0, at, [item])]
 
-    begin: Callable[[ModelMaker, int], int] = lambda make, count: number(make, np.zeros((1, 300)))  # noqa: E731
+    begin: Callable[[ModelMaker, int], int] = lambda make, count: number(make, np.zeros((1, 30)))  # noqa: E731
     return as_long_as_its_input([x], body, more=[(h, begin), (all_h, zeros)])
 
 
