@@ -202,8 +202,9 @@ class Partition(ABC):
 
     def copies(self, shapes: Mapping[int, Shape]) -> ResizedNodes:
         """Copies of the nodes, prepared for these shapes of the inputs, by index; their sizes may be open
-        (`gossamer.sizes`). ``outputs`` are those of the partition. Raises `PrepareError`, and whatever an operator
-        raises that asks for the number itself of an open size."""
+        (`gossamer.sizes`). ``outputs`` are those of the partition. Shapes are known as far as they are before nodes
+        are lowered, which may settle more. Raises `PrepareError`, and whatever an operator raises that asks for the
+        number itself of an open size."""
         raise NotImplementedError
 
     @abstractmethod

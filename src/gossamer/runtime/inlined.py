@@ -395,7 +395,7 @@ class OpenCall:
 
 class Resized(Open, ResizedNodes):
     """Copies of nodes of a partition, prepared for inputs of other shapes, whose sizes may be open
-    (`gossamer.sizes`). Raises `PrepareError` where a shape is left to the run."""
+    (`gossamer.sizes`), as far as they are known before nodes are lowered."""
 
     def __init__(
         self,

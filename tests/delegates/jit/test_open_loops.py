@@ -38,21 +38,28 @@ pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CP
 
 Array = NDArray[Any]
 ROWS: Kind = ((5, 6), FLOAT)
+PACK3 = PackOptions(values_count=3)
 
 
 def as_long_as_its_input(
-    kinds: Sequence[Kind], body: Body, others: Sequence[tuple[Sequence[Kind], Build]] = ()
+    kinds: Sequence[Kind],
+    body: Body,
+    others: Sequence[tuple[Sequence[Kind], Build]] = (),
+    more: Sequence[tuple[Kind, Callable[[ModelMaker, int], int]]] = (),
 ) -> bytes:
-    """for i in range(len(variables[0])): variables = body(i, variables), as layers of Keras have it."""
+    """for i in range(len(variables[0])): variables = body(i, variables), as layers of Keras have it. ``more``: further
+    variables, and how they begin where there are so many rows."""
     make = ModelMaker()
     inputs = [make.tensor(*kind) for kind in kinds]
     rank = len(kinds[0][0])
     shape = op(make, "SHAPE", [inputs[0]], ((rank,), INT), ShapeOptions(out_type=INT))
     ends = [number(make, [at], INT) for at in (0, 1, 1)]
     count = op(make, "STRIDED_SLICE", [shape, *ends], COUNTER, StridedSliceOptions(shrink_axis_mask=1))
+    begins = [*inputs, *(begin(make, count) for _, begin in more)]
+    kinds = [*kinds, *(kind for kind, _ in more)]
     results = [make.tensor(*kind) for kind in (COUNTER, COUNTER, *kinds)]
     options = WhileOptions(cond_subgraph_index=1, body_subgraph_index=2)
-    make.op("WHILE", [number(make, 0, INT), count, *inputs], results, options)
+    make.op("WHILE", [number(make, 0, INT), count, *begins], results, options)
     make.io(inputs, [op(make, "NEG", [result], kind) for result, kind in zip(results[2:], kinds, strict=True)])
     every = [COUNTER, COUNTER, *kinds]
     subgraph(make, "condition", every, lambda make, v: [op(make, "LESS", [v[0], v[1]], ((), BOOL))])
@@ -82,6 +89,25 @@ def recurrent(units: int, batch: int = 1) -> bytes:
         return [v[0], new, replaced(make, v[2], all_h, 0, at, [item])]
 
     return as_long_as_its_input([x, h, all_h], body)
+
+
+def from_zeros() -> bytes:
+    """As Keras has it: the state and the list of all states begin as zeros, of one row they are the same."""
+    x, h, all_h = ((8, 1, 6), FLOAT), ((1, 30), FLOAT), ((8, 1, 30), FLOAT)
+
+    def zeros(make: ModelMaker, count: int) -> int:
+        shape = op(make, "PACK", [count, number(make, 1, INT), number(make, 30, INT)], ((3,), INT), PACK3)
+        return op(make, "FILL", [shape, number(make, 0.0)], all_h)
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        row = op(make, "GATHER", [v[0], at], ((1, 6), FLOAT), GatherOptions(axis=0))
+        product = op(make, "FULLY_CONNECTED", [row, number(make, floats(30, 6)), -1], h, FullyConnectedOptions())
+        new = op(make, "TANH", [op(make, "ADD", [product, v[1]], h)], h)
+        item = op(make, "RESHAPE", [new, number(make, [1, 1, 30], INT)], ((1, 1, 30), FLOAT))
+        return [v[0], new, replaced(make, v[2], all_h, 0, at, [item])]
+
+    begin: Callable[[ModelMaker, int], int] = lambda make, count: number(make, np.zeros((1, 30)))  # noqa: E731
+    return as_long_as_its_input([x], body, more=[(h, begin), (all_h, zeros)])
 
 
 def small() -> bytes:
@@ -188,6 +214,8 @@ def feeds(model: str) -> tuple[bytes, Feed]:
             1: zeros((batch, units), np.float32),
             2: zeros((n, batch, units), np.float32),
         }
+    if model == "from_zeros":
+        return from_zeros(), lambda n: {0: floats(n, 1, 6)}
     if model == "small":
         return small(), lambda n: {0: floats(n, 6), 1: floats(4)}
     if model == "picking":
@@ -197,7 +225,17 @@ def feeds(model: str) -> tuple[bytes, Feed]:
     return {"branching": branching, "nested": nested}[model](), lambda n: {0: floats(n, 6)}
 
 
-MODELS = ["filled", "recurrent_10_1", "recurrent_40_3", "small", "branching", "taking", "nested", "picking"]
+MODELS = [
+    "filled",
+    "recurrent_10_1",
+    "recurrent_40_3",
+    "from_zeros",
+    "small",
+    "branching",
+    "taking",
+    "nested",
+    "picking",
+]
 
 
 def given(interpreter: Any, inputs: dict[int, Array]) -> list[Array]:
@@ -248,6 +286,10 @@ def test_filled_in_it_is_what_the_length_alone_would_become(model: str) -> None:
     assert kernel.program is not None
     assert kernel.built is not None  # what there is to say of commands is about those that run
     assert len(kernel.built.steps) == len(kernel.program.plan.commands)
+
+
+def test_a_single_row() -> None:
+    check_filled("from_zeros", [12, 1, 7])
 
 
 def test_threads_go_through_it_together() -> None:
@@ -326,3 +368,18 @@ def test_sequences_of_any_length_are_loops(seed: int) -> None:
     assert fresh.program is not None
     assert kernel.program.plan.has_loops
     assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
+
+
+def test_sequences_of_any_length_are_made_of_what_ships(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (compiling, template):
+        monkeypatch.setattr(module, "at_hand_for", lambda target: shipped(target).__contains__)
+    monkeypatch.setattr(compiling, "compiled_of", made_of_what_ships)
+    content, shape = sequence(1)
+    interpreter = Interpreter(model_content=content)
+    for length in (*SEEN, 12):
+        given(interpreter, {0: floats(*[length if size < 0 else size for size in shape])})
+    kernel = kernel_of(interpreter)
+    assert kernel.is_filled
+    assert kernel.program is not None
+    assert kernel.program.plan.has_loops
+    assert set(kernel.program.plan.kernels) <= shipped(kernel.target).keys()

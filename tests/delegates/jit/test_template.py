@@ -17,6 +17,7 @@ from gossamer.delegates.jit.template import FEWEST_SEEN, Template
 from gossamer.programs import plans
 from gossamer.schema import (
     BatchMatMulOptions,
+    CallOnceOptions,
     CastOptions,
     ConcatenationOptions,
     Conv2DOptions,
@@ -37,6 +38,7 @@ from gossamer.schema import (
     SubOptions,
     TensorType,
     TransposeOptions,
+    VarHandleOptions,
 )
 from tests.codegen.test_basis import made_of_what_ships, shipped
 from tests.delegates.jit.running import outputs
@@ -665,3 +667,35 @@ def test_errors_are_those_of_the_nodes() -> None:
         messages.append(str(refusal.value))
     assert messages[2] == messages[3]
     assert run(interpreter, [[1, 9]])[0].tobytes() == run(alone, [[1, 9]])[0].tobytes()
+
+
+def running_total() -> bytes:
+    """The sum of all rows so far, of any number, in a variable."""
+    net = Net()
+    x, handle = net.tensor((1, 4)), net.tensor((1,), TensorType.RESOURCE)
+    before, total, y = net.tensor((1, 4)), net.tensor((1, 4)), net.tensor((1, 4))
+    net.op("CALL_ONCE", [], [], CallOnceOptions(init_subgraph_index=1))
+    net.op("VAR_HANDLE", [], [handle], VarHandleOptions(shared_name="total"))
+    net.op("READ_VARIABLE", [handle], [before])
+    net.op("SUM", [x, net.ints(0)], [total], ReducerOptions(keep_dims=True))
+    net.op("ADD", [before, total], [y])
+    net.op("ASSIGN_VARIABLE", [handle, y], [])
+    net.io([x], [y])
+    net.subgraph("init")
+    handle = net.tensor((1,), TensorType.RESOURCE)
+    net.op("VAR_HANDLE", [], [handle], VarHandleOptions(shared_name="total"))
+    net.op("ASSIGN_VARIABLE", [handle, net.constant(np.zeros((1, 4)), np.float32, FLOAT)], [])
+    net.io([], [])
+    return net.model()
+
+
+def test_variables_stay_where_shapes_change() -> None:
+    interpreter, total = Interpreter(model_content=running_total()), np.zeros((1, 4), np.float32)
+    for count in (5, 8, 3, 12, 7, 12):
+        x = np.full((count, 4), 0.5, np.float32)
+        interpreter.resize_tensor_input(0, x.shape)
+        interpreter.allocate_tensors()
+        for _ in range(2):
+            total = total + x.sum(0)
+            np.testing.assert_array_equal(outputs(interpreter, {0: x})[0], total)
+    assert kernel_of(interpreter).is_filled

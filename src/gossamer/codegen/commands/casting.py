@@ -429,7 +429,8 @@ class Casting:
             if len(self._joined) > MOST_JOINED:
                 del self._joined[next(iter(self._joined))]
         build = to.build
-        added = np.full(self._count + 1, NO_KERNEL, np.int64)  # the last for jumps
+        added = np.zeros(self._count + 1, np.int64)
+        added[-1] = NO_KERNEL
         added[: len(offsets)] = offsets
         for part, one in zip(joined.parts, self._once, strict=True):
             if one is not None:

@@ -44,8 +44,8 @@ class Leap:
 
 
 class Flow(Build):
-    """``visits`` are what kernels and jumps become. ``asks``: whether a kernel of a loop asks which way weights are
-    read."""
+    """``visits`` are what kernels and jumps become. ``asks``: is told all visits, and tells whether they ask which
+    way weights are read."""
 
     def __init__(self, target: Target, layout: Layout, at_hand: AtHand | None, asks: Callable[[Visit], bool]) -> None:
         super().__init__(target, layout, None, at_hand)
@@ -93,7 +93,7 @@ class Flow(Build):
     def _visit(self, kernel: Kernel, draws: bool, is_once: bool) -> None:
         visit = Visit(kernel, draws, is_once, self.is_repeated, bool(self.goes_back))
         self.visits.append(visit)
-        if self.is_repeated and self._asks(visit):
+        if self._asks(visit) and self.is_repeated:
             self.goes_back = bool(self.goes_back)
 
 

@@ -173,7 +173,8 @@ class OpenCommands:
 
             def asks(visit: Visit) -> bool:
                 form = self._form(self._step(visit, given, by_channel), given, by_channel)
-                decided.update(dict.fromkeys(form.decided))
+                if visit.is_repeated:
+                    decided.update(dict.fromkeys(form.decided))
                 return form.asks
 
             flow = Flow(self._target, self._layout, self._how.choices.at_hand, asks)
@@ -182,8 +183,6 @@ class OpenCommands:
             self._leap(visit) if isinstance(visit, Leap) else self._step(visit, given, by_channel)
             for visit in flow.visits
         ]
-        for step in steps:
-            self._form(step, given, by_channel)
         way = _Way(self._sizes.holds(decided), tuple(decided), steps, [])
         with suppress(TypeError):
             once = [step.once for step in steps]
@@ -205,12 +204,11 @@ class OpenCommands:
             self._alike[known] = _Alike(self._how, shared, visit)
         step = _Step(self._alike[known].form, places, once)
         try:
-            self._form(step, given, by_channel)
+            self._form(step, given, {*by_channel})
         except TypeError:
             if not any(view.is_constant for view in kernel.operands):
                 raise
             step = step._replace(form=_Alike(self._how, sight_of(kernel, shows=True), visit).form)
-            self._form(step, given, by_channel)
         self._steps[visit] = step
         self._unfixed.append(step)
         return step

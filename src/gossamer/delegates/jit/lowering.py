@@ -713,7 +713,8 @@ class GraphLowering(Lowering):
         around, self._graph = self._graph, KernelGraph()
         number, *values = [Buffer(view.shape, view.type).view() for view in (limit, *variables)]
         try:
-            following = [self.map("add", number, self.array(np.ones(1, np.int32))), *body(number, values)]
+            following = list(body(number, values))
+            following.insert(0, self.map("add", number, self.array(np.ones(1, np.int32))))  # last, so where it lies
             turn, self._graph = self._graph, KernelGraph()
             flag = self.map("less", number, limit, type=TensorType.BOOL)
             condition = self._graph

@@ -112,6 +112,9 @@ class Sizing:
         except Exception as error:  # somebody needs a size, whatever they make of that
             self.failure, self._left = f"{type(error).__name__}: {error}", 0
             return None
+        if any(one.resource is not None for one in template.boundaries):
+            self.failure, self._left = "variables are bound for each step", 0
+            return None
         known = _Known(template, [])
         self._known.setdefault(flags, []).insert(0, known)
         sizes = template.sizes(numbers)

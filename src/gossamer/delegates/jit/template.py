@@ -28,7 +28,7 @@ from gossamer.errors import GossamerError
 from gossamer.ops.op_def import Shape
 from gossamer.sizes import Later, Size, Sizes
 from gossamer.targets import Target
-from gossamer.views import Buffer, Derived, Late, Resource, State
+from gossamer.views import Buffer, Derived, Late, State
 
 
 class Filled(NamedTuple):
@@ -85,7 +85,7 @@ class Template:
         if any(tensor.is_dynamic for node in copies.nodes for tensor in node.outputs):
             raise TypeError("a shape is left to the run")
         graph = lowered.finish(copies.outputs)
-        if any(isinstance(buffer, (State, Resource)) for part in graph.parts() for buffer in part.inputs.values()):
+        if any(isinstance(buffer, State) for buffer in graph.inputs.values()):
             raise TypeError("what operators keep is theirs")
         if any(tensor.is_constant for tensor in copies.outputs):
             raise TypeError("an output is a constant")
@@ -98,7 +98,9 @@ class Template:
         self.closed = ""
         """Why commands are made for each shape, if they are."""
         self._commands: OpenCommands | None = None
-        self._ends = boundaries_of(graph), shapes_out
+        self.boundaries = boundaries_of(graph)
+        """What its programs read and write, with sizes left open."""
+        self._ends = self.boundaries, shapes_out
         try:
             drawn, self._commands = _opened(graph, passes, target, sizes)
             self._around = _Recipe((*self._ends, self._commands.late), sizes)

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from typing import Any
+
+import numpy as np
 
 from gossamer.codegen.graph import COPY, MAP, Kernel, KernelGraph, same
-from gossamer.views import Buffer, View
+from gossamer.dtypes import numpy_dtype
+from gossamer.sizes import computed, known, sizes_in
+from gossamer.views import Buffer, Late, View
 
 DEEP = 16
 """Kernels that are compared, one behind the other."""
@@ -55,8 +60,26 @@ def _begins_like(view: View, other: View) -> bool:
 def _are_constants_alike(one: Buffer, other: Buffer) -> bool:
     if not one.is_constant or not other.is_constant or prod(one.shape) != prod(other.shape):
         return False
-    array, another = one.array, other.array
-    return array is not None and another is not None and array.tobytes() == another.tobytes()
+    parts = _value(one), _value(other)
+    if parts[0] is None or parts[1] is None:
+        return False
+
+    def are_equal(*sizes: int) -> int:
+        given = iter(sizes)
+        values = [known(part, given) for part in parts]
+        dtype = numpy_dtype(one.type)
+        bytes = [(np.array(value, dtype) if isinstance(value, list) else value).tobytes() for value in values]
+        return int(bytes[0] == bytes[1])
+
+    return bool(computed(are_equal, *sizes_in(parts)))
+
+
+def _value(buffer: Buffer) -> Any:
+    """The value of a constant, as a part of what is worked out later."""
+    if isinstance(buffer, Late):
+        return buffer.value
+    array = buffer.array
+    return array.reshape(-1).tolist() if array is not None and array.dtype == object else array
 
 
 def _is_same(view: View, other: View) -> bool:
