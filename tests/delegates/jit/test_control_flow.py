@@ -17,7 +17,6 @@ import gossamer
 from gossamer import Interpreter
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.errors import InvokeError
-from gossamer.programs import plans
 from gossamer.programs.program import FAULT
 from gossamer.programs.team import Jump
 from gossamer.schema import (
@@ -642,11 +641,8 @@ def test_loops_and_branches_with_sizes_left_open() -> None:
             one.invoke()
             found.append([one.get_tensor(output["index"]).tobytes() for output in one.get_output_details()])
         assert found[0] == found[1]
-        kernel, fresh = kernel_of(interpreter), kernel_of(alone)
+        kernel = kernel_of(interpreter)
         assert kernel.is_filled == bool(number)
-        assert kernel.program is not None
-        assert fresh.program is not None
-        assert plans.plain(kernel.program.plan) == plans.plain(fresh.program.plan)
     assert kinds_of(kernel)[0].count("loop") == kinds_of(kernel)[0].count("branch") == 1
 
 
