@@ -153,7 +153,7 @@ def _has_few_weights(kernel: Kernel) -> bool:
 
 def _comes_to(vector: View, count: int, body: KernelGraph, ranges: Ranges) -> bool:
     """Whether the condition of the loop lets it come to enough of so many rows, and no further than some row."""
-    numbers = numbers_of(vector, body)
+    numbers = numbers_of(vector, body, ranges)
     greatest = None if numbers is None else ranges.greatest(numbers[0])
     return greatest is not None and count <= LEAST * (greatest + 1)
 
