@@ -25,6 +25,7 @@ from gossamer.affine import Affine, Stretch
 from gossamer.dtypes import type_name
 from gossamer.ops.op_def import Array, Context, TensorInfo
 from gossamer.schema.enums import ActivationFunctionType, TensorType
+from gossamer.sizes import is_open
 from gossamer.views import FixedPoint, Geometry, Requantization, View
 
 Expression = Any
@@ -301,12 +302,12 @@ class Lowering(Context, ABC):
         return view if name is None else self.map(name, view)
 
     def scalar(self, value: float, like: View) -> View:
-        """A constant of shape [] and the type of another view."""
+        """A constant of shape [] and the type of another view. An integer may be a size that is open."""
         import numpy as np
 
         from gossamer.dtypes import numpy_dtype
 
-        return self.array(np.array(value, numpy_dtype(like.type)), like.type)
+        return self.array(np.array(value, object if is_open([value]) else numpy_dtype(like.type)), like.type)
 
     # Sums of products
 
