@@ -122,8 +122,6 @@ def lay_out(
     Buffers that are never alive together share memory: the largest first, each as low as it can.
     """
     layout, lives = spread_out(graph, borders, gaps, fills)
-    layout.aimed = aims.run(graph, layout.known, {buffer for buffer, place in layout.places.items() if place.spread})
-    lives = [life for life in lives if life[0] not in layout.aimed]
     offsets, layout.arena_bytes = pack([(layout.places[buffer].bytes, first, last) for buffer, first, last in lives])
     for (buffer, _, _), offset in zip(lives, offsets, strict=True):
         place = layout.places[buffer]
@@ -150,7 +148,8 @@ def spread_out(
             place.base = boundary(buffer.tensor)
         else:
             inner.append((buffer, first, last))
-    return layout, inner
+    layout.aimed = aims.run(graph, layout.known, {buffer for buffer, place in layout.places.items() if place.spread})
+    return layout, [life for life in inner if life[0] not in layout.aimed]
 
 
 def _lives(graph: KernelGraph, known: set[int]) -> dict[Buffer, list[int]]:

@@ -136,6 +136,11 @@ class ProgramPlan:
         return bool(self.words[jumps + list(JUMP).index("cost")].any())
 
 
+def readers_of(base: str) -> str:
+    """What the table of words behind a base that is told in a run is called until it is there."""
+    return f"readers of {base}"
+
+
 class ProgramBuilder:
     """Collects argument blocks and commands, in order, and makes a plan of them."""
 
@@ -176,16 +181,18 @@ class ProgramBuilder:
             self._placed[key] = [start]
         return 8 * start
 
-    def aimed(self, of: Address) -> tuple[str, Address]:
-        """A base that is told in a run: ``of`` and some bytes more; and a table for the command that tells it to words
+    def aimed(self, base: str, of: Address) -> Address:
+        """Let a base be told in a run: ``of`` and some bytes more. A table for the command that tells it to words
         behind that base: their number, then of each its address, and what it is without these bytes."""
-        base = f"aimed{len(self._aimed)}"
         self._aimed[base] = of
-        return base, Address(f"readers of {base}")
+        return Address(readers_of(base))
 
-    def _tell_readers(self) -> None:
+    def tell_readers(self) -> None:
+        """Write down who reads behind such bases, when all is there."""
+        if self._aimed:
+            self.relocations()
         for base, of in self._aimed.items():
-            at, tables = (self._relocations.pop(name, []) for name in (base, f"readers of {base}"))
+            at, tables = (self._relocations.pop(name, []) for name in (base, readers_of(base)))
             words: list[Word] = [len(at)]
             for place in at:
                 words += [Address(BLOCKS, 8 * place), Address(of.base, of.offset + self._words[place])]
@@ -193,6 +200,7 @@ class ProgramBuilder:
             for place in tables:
                 self._words[place] = table.offset
                 self._relocations[BLOCKS].append(place)
+            self._relocations[BLOCKS].sort()
         self._aimed.clear()
 
     def relocations(self) -> Mapping[str, list[int]]:
@@ -296,7 +304,7 @@ class ProgramBuilder:
 
     def plan(self, packs: int = 0, **sizes: int) -> ProgramPlan:
         """The plan, of a program that owns memories of these sizes in bytes; ``packs`` as there."""
-        self._tell_readers()
+        self.tell_readers()
         words = np.array(self._words, np.int64)
         relocations = {base: np.array(at, np.int64) for base, at in self.relocations().items()}
         packing, computing, commands = (

@@ -314,8 +314,8 @@ class Build:
 
     def aimed(self, buffer: Buffer, of: Address) -> Address:
         """Let a buffer lie where the next command tells, from ``of`` on; the table of who has to be told."""
-        self.layout.places[buffer].base, readers = self._builder.aimed(of)
-        return readers
+        base = self.layout.places[buffer].base = f"aimed{self.next_command}"
+        return self._builder.aimed(base, of)
 
     def alike(self, key: Any, make: Callable[[], T]) -> T:
         """What is the same for all kernels of the graph of which ``key`` is, wherever anything lies."""

@@ -33,6 +33,7 @@ from gossamer.programs.program import (
     Address,
     ProgramPlan,
     checked,
+    readers_of,
 )
 from gossamer.programs.team import JUMP, Jump
 from gossamer.records import record
@@ -146,6 +147,8 @@ class Mould:
         self.may_fault = False
         self.jump_to: tuple[Jump, int] | None = None
         """Of a jump, which has no other commands: its kind, and the number of the kernel where it goes."""
+        self.aims: list[tuple[str, tuple[str, Open]]] = []
+        """Bases that are told in a run, and behind what."""
         self.like: list[tuple[int, int, tuple[str, ...]]] = []
         """Tables that may be equal to others: where they begin and end, and the bases."""
         self._tables: dict[Any, Open] = {}
@@ -174,6 +177,11 @@ class Mould:
             raise TypeError("where a constant begins depends on sizes")
         self.puts.append(("aligned", (at, inside, is_whole)))
         return f"c{len(self.puts) - 1}", Open(0, ((PUT, len(self.puts) - 1),))
+
+    def aimed(self, base: str, of: tuple[str, Open]) -> tuple[str, int]:
+        """See `ProgramBuilder.aimed`."""
+        self.aims.append((base, of))
+        return readers_of(base), 0
 
     def fault(self) -> None:
         """See `Build.fault`."""
@@ -346,6 +354,8 @@ class _Part(NamedTuple):
     """Tables that would be one if they were equal: where two begin, and of how many words."""
     packing_open: list[int]
     """What is added to words that packing reads."""
+    aims: list[tuple[str, str, int, list[int]]]
+    """Bases that are told in a run, behind what, what more, and the numbers of what is added to that."""
 
 
 class _Joined(NamedTuple):
@@ -605,6 +615,8 @@ class Casting:
         tables = [commands[commands[:, 0] == when, 1:] for when in range(3)]
         if any(part.mould.jump_to for part in parts):
             _land(parts, starts, words, tables[2], relocations)
+        for aim in [aim for part in parts for aim in part.aims]:
+            words, open = _told_readers(aim, words, open, relocations)
         more = [(part, start) for part, start in zip(parts, starts.tolist(), strict=True) if not part.is_plain]
         puts = [put for part, _ in more for put in part.puts]
         byte_starts = (8 * starts).tolist()
@@ -652,6 +664,7 @@ class Casting:
         kinds = PUT, PACKED, SPARE, HELD, COMMON, BLOCK
         starts.update(zip(kinds, accumulate(counts, initial=puts_at), strict=True))
         bases = {f"p{at}": self._base_of(place) for at, place in enumerate(places)}
+        bases.update({readers_of(box): readers_of(bases[box]) for box, _ in mould.aims})
         puts: list[tuple[int, str, tuple[Any, ...], str]] = []
         of_place: dict[int, int] = {}
         for number, (how, of) in enumerate(mould.puts, puts_at):
@@ -667,15 +680,25 @@ class Casting:
                 puts.append((number, how, (places[at],), CONSTANTS))
         words = np.array(mould.words, np.int64)
         open: list[tuple[int, int]] = []
-        for word, (kind, at) in mould.open:
-            place = places[at] if kind == PLACE else None
-            if isinstance(place, Stored):
-                words[word] += place.offset
-            elif kind == PLACE:
-                if not isinstance(place, Address):
-                    open.append((word, place if type(place) is int else of_place[at]))
-            else:
-                open.append((word, starts[kind] + at))
+
+        def left(kind: int, at: int) -> tuple[int, list[int]]:
+            """What is left out: what is known of it, and the numbers of what is not."""
+            if kind != PLACE:
+                return 0, [starts[kind] + at]
+            place = places[at]
+            if isinstance(place, (Stored, Address)):
+                return (place.offset if isinstance(place, Stored) else 0), []
+            return 0, [place if type(place) is int else of_place[at]]
+
+        for word, slot in mould.open:
+            plus, others = left(*slot)
+            words[word] += plus
+            open += [(word, number) for number in others]
+        aims = []
+        for box, (base, offset) in mould.aims:
+            parts = [left(*slot) for slot in offset.slots]
+            plus = offset.plus + sum([known for known, _ in parts])
+            aims.append((bases[box], bases.get(base, base), plus, [number for _, others in parts for number in others]))
 
         def fixed(number: Any) -> int:
             """What is known where a constant of the file is read."""
@@ -739,6 +762,7 @@ class Casting:
             [(starts[HELD] + at, bytes) for at, bytes in enumerate(mould.between)],
             like,
             [number for word, number in open if word in inside and number != starts[BLOCK]],
+            aims,
         )
         return part
 
@@ -748,6 +772,28 @@ class Casting:
         if isinstance(place, Address):
             return place.base
         return MODEL if isinstance(place, Stored) else CONSTANTS
+
+
+def _told_readers(
+    aim: tuple[str, str, int, list[int]],
+    words: NDArray[np.int64],
+    open: NDArray[np.int64],
+    relocations: dict[str, NDArray[np.int64]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Words and what is open of them with the table of who reads behind a base that is told in a run: what
+    `ProgramBuilder.tell_readers` does."""
+    base, of, plus, others = aim
+    readers, tables = relocations.pop(base), relocations.pop(readers_of(base))
+    start, count = len(words), len(readers)
+    addresses, values = start + 1 + 2 * np.arange(count), start + 2 + 2 * np.arange(count)
+    words[tables] += 8 * start
+    table = np.stack([8 * readers, words[readers] + plus], 1).reshape(-1)
+    more = [open[:, open[0] == reader][1] for reader in readers]
+    at = np.repeat(values, [len(others) + len(numbers) for numbers in more])
+    added = np.array([number for numbers in more for number in (*others, *numbers.tolist())], np.int64)
+    for name, places in ((BLOCKS, np.append(tables, addresses)), (of, values)):
+        relocations[name] = np.sort(np.append(relocations.get(name, places[:0]), places))
+    return np.concatenate([words, [count], table]), np.concatenate([open, [at, added]], 1)
 
 
 def _land(

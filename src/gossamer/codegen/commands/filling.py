@@ -66,6 +66,9 @@ class Filling:
             return self.build.at_line(Address(base, offset + inside), buffer.buffer)
         return base, offset + inside
 
+    def aimed(self, base: str, of: Address) -> Address:
+        return self.builder.aimed(base, of)
+
     def weights(self, bytes: int, key: Any) -> Address:
         known = None if key is None else self.build.packed(key)
         if known is not None:
@@ -115,7 +118,8 @@ class Filling:
         self._jumps.append((self.builder.jump(kind, place, target=start, cost=cost), target))
 
     def land(self) -> None:
-        """Let jumps go where they are to go, when all is there."""
+        """Let jumps go where they are to go, and gathers know who reads their rows, when all is there."""
+        self.builder.tell_readers()
         starts = [*self._starts, self.builder.next_command]
         for jump, target in self._jumps:
             if target >= 0:

@@ -144,6 +144,8 @@ class OpenCommands:
         self._how = _How(Choices(at_hand), target, layout, sizes)
         self._lives = [(first, last) for _, first, last in lives]
         self._model: tuple[int, int] | None = None
+        for at, buffer in enumerate(layout.aimed):
+            layout.places[buffer].base = f"aimed{at}"
         places = [buffer for buffer, *_ in lives] + _placed_once(drawn.graph, layout)
         self._bytes = _Numbers(sizes, [layout.places[buffer].bytes for buffer in places])
         self._borders = _Numbers(sizes, [layout.places[buffer].inside for buffer, *_ in lives])
@@ -183,6 +185,8 @@ class OpenCommands:
             self._leap(visit) if isinstance(visit, Leap) else self._step(visit, given, by_channel)
             for visit in flow.visits
         ]
+        if self._layout.aimed:
+            steps = self._aimed(flow.visits, steps)
         way = _Way(self._sizes.holds(decided), tuple(decided), steps, [])
         with suppress(TypeError):
             once = [step.once for step in steps]
@@ -212,6 +216,19 @@ class OpenCommands:
         self._steps[visit] = step
         self._unfixed.append(step)
         return step
+
+    def _aimed(self, visits: Sequence[Visit | Leap], steps: Sequence[_Step]) -> list[_Step]:
+        """The same with a base for each gather that tells where a row lies, behind which those read that follow it."""
+        now: dict[Any, Address] = {}
+        aimed = []
+        for number, (visit, step) in enumerate(zip(visits, steps, strict=True)):
+            if isinstance(visit, Visit) and visit.kernel.y.buffer in self._layout.aimed:
+                now[self._place(visit.kernel.y.buffer)] = Address(f"aimed at {number}")
+            if any(type(place) is Address and place in now for place in step.places):
+                step = step._replace(places=[now.get(p, p) if type(p) is Address else p for p in step.places])
+                self._unfixed.append(step)
+            aimed.append(step)
+        return aimed
 
     def _leap(self, leap: Leap) -> _Step:
         places, inside = [], 0
@@ -385,8 +402,11 @@ def _description(sight: Sight, layout: Layout) -> Any:
     ]
     places = [layout.places.get(real) for real in sight.buffers]
     buffers = [
-        (type(buffer), told(buffer.shape), buffer.type, *((told(at.strides), told(at.border), at.fill) if at else ()))
-        for buffer, at in zip(sight.stand_ins, places, strict=True)
+        (
+            *(type(buffer), told(buffer.shape), buffer.type, real in layout.aimed),
+            *((told(at.strides), told(at.border), at.fill) if at else ()),
+        )
+        for buffer, real, at in zip(sight.stand_ins, sight.buffers, places, strict=True)
     ]
     return kernel.kind, kernel.arity, _settings(kernel.epilogue), _settings(kernel.settings), *views, *buffers
 

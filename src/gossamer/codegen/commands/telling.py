@@ -181,6 +181,9 @@ class Telling(Build):
             if not buffer.is_constant:
                 place = layout.places[real]
                 self.layout.places[buffer] = replace(place, base=f"p{at}", offset=0)
+        self.layout.aimed = [
+            buffer for buffer, real in zip(sight.stand_ins, sight.buffers, strict=True) if real in layout.aimed
+        ]
         self._kernel = sight.kernel
         self._asked = self.by_channel = _ByChannel([sight.stand_ins[at] for at in by_channel])
         self.numbers: dict[Any, Size] = {}
@@ -266,6 +269,10 @@ class Telling(Build):
     def fault(self) -> Address:
         self.lines.append("to.build.fault()")
         return Address(FAULT)
+
+    def aimed(self, buffer: Buffer, of: Address) -> Address:
+        box = self.layout.places[buffer].base
+        return Address(self._new("r", f"to.aimed({box}b, {self._written(of)})"))
 
     def passing(self, bytes: int) -> Address:
         return Address(self._new("m", f"to.build.passing({self._written(bytes)})"))
