@@ -285,7 +285,10 @@ class PartitionInvokeContext(Partition):
 
 
 class CalledPartition(PartitionPrepareContext, PartitionInvokeContext):
-    """All nodes of a subgraph, for a kernel that calls it. ``kernel``: what runs them."""
+    """All nodes of a subgraph, for a kernel that calls it. ``kernel``: what runs them. ``reads``: the numbers of the
+    inputs that nodes read or that are outputs; no other one is looked at."""
+
+    reads: tuple[int, ...]
 
     @property
     @abstractmethod

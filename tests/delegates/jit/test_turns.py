@@ -92,6 +92,17 @@ def test_lengths_below_the_longest_are_known() -> None:
     assert len(turns_of(interpreter)._last) <= 5
 
 
+def test_a_new_turn_knows_its_condition() -> None:
+    """It reads what has been counted and the limit, not the list that grows: these lie in few places."""
+    interpreter = prepared(growing(0, LIST, None))
+    for n in (20, 12):
+        outputs(interpreter, {0: floats(2, 3), 1: np.int32(n)})
+    turns = turns_of(interpreter)
+    bodies = [places for is_body, places in turns._stages if is_body]
+    assert len(bodies) > 20
+    assert len(turns._stages) - len(bodies) <= 4
+
+
 def test_a_beginning_without_elements() -> None:
     """A cache of keys that grows from nothing along its second axis."""
     inputs = [{0: floats(2, 0), 1: floats(2, 1) * n, 2: np.int32(n)} for n in (4, 1, 6)]

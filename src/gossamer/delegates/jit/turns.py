@@ -2,7 +2,8 @@
 
 How a turn goes on is decided by shapes, by where its variables lie, and by those small values that decide shapes: what
 has come once comes again, since a sequence that grows has had all lengths below. So a turn that has been run by its
-kernel is a few stages the next time: the words that a program had, and the call. Nothing is looked up.
+kernel is a few stages the next time: the words that a program had, and the call. Nothing is looked up. The condition is
+decided by those variables alone that it reads: a turn that is new has hardly ever one that is.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ MOST_KEPT = 32 << 20
 class Stage:
     """A step that has a program, as it ran once: ``kept`` are the words of that then, ``words`` is where they were.
 
-    ``asked``: the values that decide which stage follows, of ``following``. ``flag``: the condition, where one ends;
-    ``values``: the variables, where a turn ends.
+    ``asked``: the values that decide which stage follows, of ``following``. ``flag``: the condition, where one ends.
+    Where a turn ends, ``values`` are the variables, and ``body`` is what comes before the next turn.
     """
 
-    __slots__ = ("asked", "enter", "flag", "following", "kept", "step", "values", "words")
+    __slots__ = ("asked", "body", "enter", "flag", "following", "kept", "step", "values", "words")
 
     def __init__(self, step: Step | None, words: memoryview, kept: memoryview, enter: Callable[[], object]) -> None:
         self.step = step
@@ -50,6 +51,7 @@ class Stage:
         self.following: dict[bytes, Stage] = {}
         self.flag: memoryview | None = None
         self.values: list[Array] | None = None
+        self.body: Stage | None = None
 
 
 def _nothing() -> Stage:
@@ -69,7 +71,8 @@ class Turns:
         for routine in (self._condition, self._body):
             _kernel(routine).is_patient = True  # what has been used again has not been looked up
         self._num_threads = num_threads
-        self._stages: dict[Places, Stage] = {}
+        self._stages: dict[tuple[bool, Places], Stage] = {}
+        """What comes before the body, or the condition, for variables at these places."""
         self._begun: set[Places] = set()
         self._own: dict[tuple[Shape, ...], list[Array]] = {}
         self._last: dict[Program, memoryview] = {}
@@ -81,14 +84,15 @@ class Turns:
 
     def run(self, ctx: PartitionInvokeContext, values: Sequence[Array]) -> list[Array]:
         """The variables after the last turn, where they lie until the next run. Raises `InvokeError`."""
-        values, stage = self._entered(values)
         try:
-            return self._run(ctx, values, stage)
+            return self._run(ctx, self._entered(values))
         finally:
             self._recall()
 
-    def _run(self, ctx: PartitionInvokeContext, values: list[Array], stage: Stage) -> list[Array]:
-        routine, begun = self._condition, stage
+    def _run(self, ctx: PartitionInvokeContext, values: list[Array]) -> list[Array]:
+        routine = self._condition
+        stage = begun = self._before(routine, values)
+        body = self._before(self._body, values)
         while True:
             asked = stage.asked
             following = stage.following.get(b"".join([one.tobytes() for one in asked]) if asked else b"")
@@ -104,12 +108,12 @@ class Turns:
                 if not stage.flag[0]:
                     return values
                 ctx.poll()
-                begun, routine = stage, self._body
-            elif stage.values is not None:
-                begun, routine, values = stage, self._condition, stage.values
+                stage, begun, routine = body, body, self._body
+            elif stage.values is not None and stage.body is not None:
+                begun, routine, values, body = stage, self._condition, stage.values, stage.body
 
-    def _entered(self, values: Sequence[Array]) -> tuple[list[Array], Stage]:
-        """What lies at the same places as in a run before, or is copied there, and what comes before its first turn."""
+    def _entered(self, values: Sequence[Array]) -> list[Array]:
+        """What lies at the same places as in a run before, or is copied there."""
         values = list(values)
         if _places(values) not in self._begun and len(self._begun) >= MOST_BEGUN:
             own = self._own.setdefault(tuple([value.shape for value in values]), [])
@@ -118,11 +122,12 @@ class Turns:
                 place[...] = value
             values = list(own)
         self._begun.add(_places(values))
-        return values, self._before(values)
+        return values
 
-    def _before(self, values: Sequence[Array]) -> Stage:
-        """What comes before the turn of these variables, in whatever way they have become what they are."""
-        places = _places(values)
+    def _before(self, routine: CalledPartition, values: Sequence[Array]) -> Stage:
+        """What comes before a routine that is given these variables, in whatever way they have become what they are."""
+        is_body = routine is self._body
+        places = is_body, _places(values if is_body else [values[at] for at in routine.reads])
         before = self._stages.get(places)
         if before is None:
             before = self._stages[places] = _nothing()
@@ -141,8 +146,9 @@ class Turns:
         results = routine.call(values)
         stage = self._followed(routine, begun)
         if routine is self._body:
-            stage.values, before = results, self._before(results)
+            stage.values, before = results, self._before(self._condition, results)
             stage.asked, stage.following = before.asked, before.following
+            stage.body = self._before(self._body, results)
         elif results[0].size != 1:
             raise InvokeError(f"condition must give one element, got shape {list(results[0].shape)}")
         else:
