@@ -122,7 +122,7 @@ class Step:
             if place is not self.places[at]:
                 if place.nbytes < size:
                     raise InvokeError(f'tensor {tensor.index} "{tensor.name}" has {place.nbytes} bytes, not {size}')
-                self.program.bind(base, place.ctypes.data)
+                self.program.bind(base, place.__array_interface__["data"][0])
                 self.places[at], moved = place, True
         if self.variables and not self.variables.bind(self.program, ctx.resources):
             for node in self.nodes:

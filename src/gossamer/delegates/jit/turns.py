@@ -37,10 +37,10 @@ class Stage:
     """A step that has a program, as it ran once: ``kept`` are the words of that then, ``words`` is where they were.
 
     ``asked``: the values that decide which stage follows, of ``following``. ``flag``: the condition, where one ends.
-    Where a turn ends, ``values`` are the variables, and ``body`` is what comes before the next turn.
+    ``after``: where a turn ends, the variables, and what comes before the body of the next one.
     """
 
-    __slots__ = ("asked", "body", "enter", "flag", "following", "kept", "step", "values", "words")
+    __slots__ = ("after", "asked", "enter", "flag", "following", "kept", "step", "words")
 
     def __init__(self, step: Step | None, words: memoryview, kept: memoryview, enter: Callable[[], object]) -> None:
         self.step = step
@@ -50,8 +50,7 @@ class Stage:
         self.asked: list[Array] = []
         self.following: dict[bytes, Stage] = {}
         self.flag: memoryview | None = None
-        self.values: list[Array] | None = None
-        self.body: Stage | None = None
+        self.after: tuple[list[Array], Stage] | None = None
 
 
 def _nothing() -> Stage:
@@ -77,6 +76,8 @@ class Turns:
         self._own: dict[tuple[Shape, ...], list[Array]] = {}
         self._last: dict[Program, memoryview] = {}
         """The words of each program when its kernel ran it last, by which that knows what it is bound to."""
+        self._enters: dict[Program, Callable[[], object]] = {}
+        """What runs each program again, whatever its words are."""
         self._is_astray = False
         """Whether programs have words that their kernels do not know of."""
         self.kept_bytes = 0
@@ -85,14 +86,14 @@ class Turns:
     def run(self, ctx: PartitionInvokeContext, values: Sequence[Array]) -> list[Array]:
         """The variables after the last turn, where they lie until the next run. Raises `InvokeError`."""
         try:
-            return self._run(ctx, self._entered(values))
+            return self._run(ctx, *self._entered(values))
         finally:
             self._recall()
 
-    def _run(self, ctx: PartitionInvokeContext, values: list[Array]) -> list[Array]:
+    def _run(self, ctx: PartitionInvokeContext, values: list[Array], places: Places) -> list[Array]:
         routine = self._condition
-        stage = begun = self._before(routine, values)
-        body = self._before(self._body, values)
+        stage, body = self._before(places)
+        begun = stage
         while True:
             asked = stage.asked
             following = stage.following.get(b"".join([one.tobytes() for one in asked]) if asked else b"")
@@ -108,30 +109,33 @@ class Turns:
                 if not stage.flag[0]:
                     return values
                 ctx.poll()
-                stage, begun, routine = body, body, self._body
-            elif stage.values is not None and stage.body is not None:
-                begun, routine, values, body = stage, self._condition, stage.values, stage.body
+                stage = begun = body
+                routine = self._body
+            elif stage.after is not None:
+                values, body = stage.after
+                begun, routine = stage, self._condition
 
-    def _entered(self, values: Sequence[Array]) -> list[Array]:
-        """What lies at the same places as in a run before, or is copied there."""
+    def _entered(self, values: Sequence[Array]) -> tuple[list[Array], Places]:
+        """What lies at the same places as in a run before, or is copied there, and these."""
         values = list(values)
-        if _places(values) not in self._begun and len(self._begun) >= MOST_BEGUN:
+        places = _places(values)
+        if places not in self._begun and len(self._begun) >= MOST_BEGUN:
             own = self._own.setdefault(tuple([value.shape for value in values]), [])
             own[:] = own or [np.empty_like(value) for value in values]
             for place, value in zip(own, values, strict=True):
                 place[...] = value
-            values = list(own)
-        self._begun.add(_places(values))
-        return values
+            values, places = list(own), _places(own)
+        self._begun.add(places)
+        return values, places
 
-    def _before(self, routine: CalledPartition, values: Sequence[Array]) -> Stage:
-        """What comes before a routine that is given these variables, in whatever way they have become what they are."""
-        is_body = routine is self._body
-        places = is_body, _places(values if is_body else [values[at] for at in routine.reads])
-        before = self._stages.get(places)
-        if before is None:
-            before = self._stages[places] = _nothing()
-        return before
+    def _before(self, places: Places) -> tuple[Stage, Stage]:
+        """What comes before the condition and the body that are given the variables there, in whatever way these have
+        become what they are."""
+        condition, body = [
+            self._stages.get(key) or self._stages.setdefault(key, _nothing())
+            for key in ((False, tuple([places[at] for at in self._condition.reads])), (True, places))
+        ]
+        return condition, body
 
     def _recall(self) -> None:
         """Have programs be what their kernels know of."""
@@ -146,9 +150,9 @@ class Turns:
         results = routine.call(values)
         stage = self._followed(routine, begun)
         if routine is self._body:
-            stage.values, before = results, self._before(self._condition, results)
+            before, body = self._before(_places(results))
+            stage.after = results, body
             stage.asked, stage.following = before.asked, before.following
-            stage.body = self._before(self._body, results)
         elif results[0].size != 1:
             raise InvokeError(f"condition must give one element, got shape {list(results[0].shape)}")
         else:
@@ -157,7 +161,7 @@ class Turns:
 
     def _followed(self, routine: CalledPartition, begun: Stage) -> Stage:
         if self.kept_bytes > MOST_KEPT:
-            for known in (self._stages, self._begun, self._own, self._last):
+            for known in (self._stages, self._begun, self._own, self._last, self._enters):
                 known.clear()
             self.kept_bytes = 0
         stage = begun if self._stages else None
@@ -175,10 +179,11 @@ class Turns:
             return None
         words = program.arguments
         kept = self._last[program] = memoryview(words.tobytes()).cast("q")
-        enter = program.again(self._num_threads)
+        enter = self._enters.get(program) or program.again(self._num_threads)
         if enter is None or step.variables or step.counted or step.keeps:
             return None
         self.kept_bytes += kept.nbytes
+        self._enters[program] = enter
         self.made += 1
         return Stage(step, words, kept, enter)
 
