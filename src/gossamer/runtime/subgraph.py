@@ -253,7 +253,15 @@ class Subgraph(RunningGraph):
             self._rooms.clear()
             self.generation += 1
             if not self._restore():
-                self._allocate()
+                if self._planner is not None:
+                    self._planner.reset_allocations()
+                for index in self.inputs:
+                    tensor = self.tensors[index] if index >= 0 else None
+                    if tensor is not None and tensor.is_dynamic and not tensor.has_objects and tensor.buffer is None:
+                        tensor.own_memory()
+                self._prepare_and_plan()
+                if self._planner is not None and self.shared_arena is None:
+                    self._allocation = self._allocations.keep(self._planner, self.delegation.partitions, self._contexts)
             self.state = State.INVOKABLE
             self.reset_variables()
 
@@ -269,17 +277,6 @@ class Subgraph(RunningGraph):
         if self._settled is not None:
             self._steps, self._has_numbers, self.sole = self._settled
         return True
-
-    def _allocate(self) -> None:
-        if self._planner is not None:
-            self._planner.reset_allocations()
-        for index in self.inputs:
-            tensor = self.tensors[index] if index >= 0 else None
-            if tensor is not None and tensor.is_dynamic and not tensor.has_objects and tensor.buffer is None:
-                tensor.own_memory()
-        self._prepare_and_plan()
-        if self._planner is not None and self.shared_arena is None:
-            self._allocation = self._allocations.keep(self._planner, self.delegation.partitions, self._contexts)
 
     def reallocate(self) -> None:
         """See `RunningGraph.reallocate`."""
