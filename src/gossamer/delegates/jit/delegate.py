@@ -468,10 +468,12 @@ class JitKernel(DelegateKernel):
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
         key = key_for_shapes(ctx)
-        prepared = self._prepared.pop(key, None)
+        # Nodes are the same each time, and many.
+        shapes_key = None if key is None else (key[0], key[1][1])
+        prepared = self._prepared.pop(shapes_key, None)
         if prepared is not None:
             self._set_shapes(ctx, prepared.shapes)
-            self._prepared[key] = prepared
+            self._prepared[shapes_key] = prepared
             self._take(prepared)
             return
         seen = shapes_of(ctx)
@@ -489,8 +491,8 @@ class JitKernel(DelegateKernel):
         shapes = shapes_out_of(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled
-            self._running = self._prepared[key] = Prepared(
-                key, self.program, self._tensors, self._bound, self._variables, shapes, how
+            self._running = self._prepared[shapes_key] = Prepared(
+                shapes_key, self.program, self._tensors, self._bound, self._variables, shapes, how
             )
             self._kept_at_most += kept_bytes([self.program])
             while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
