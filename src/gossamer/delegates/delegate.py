@@ -326,6 +326,14 @@ class DelegateKernel(ABC):
         """Say the shapes of the outputs. Unless overridden, the nodes of the partition do."""
         ctx.prepare_nodes()
 
+    def resumption(self) -> Callable[[PartitionInvokeContext], bool] | None:
+        """Asked after `prepare`: what makes the kernel what it is now, when it has been prepared for other shapes since
+        and the tensors have the shapes again, and as a rule the memory, that they have now.
+
+        That returns whether it could; if not, `prepare` is called. ``None``: it is called whenever shapes are others.
+        """
+        return None
+
     @abstractmethod
     def invoke(self, ctx: PartitionInvokeContext) -> None:
         """Run **all** nodes of the partition: afterwards every output has a value, or is stale."""

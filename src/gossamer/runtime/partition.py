@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -408,10 +408,29 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
                 local.forget()
                 local.resize(self._subgraph.tensors[number].shape)
 
-    def _prepare_kernel(self, ctx: NodePrepareContext) -> None:
+    def resumption(self) -> Callable[[], bool] | None:
+        """See `DelegateKernel.resumption`: of its kernel, and of the tensors that it writes."""
+        resume = self.kernel.resumption()
+        if resume is None:
+            return None
+        written = [(self._locals[index], self._subgraph.tensors[index].shape) for index in self._positions]
+
+        def resumed() -> bool:
+            self._start_over()
+            for local, shape in written:
+                local.resize(shape)
+            return resume(self)
+
+        return resumed
+
+    def _start_over(self) -> None:
         self._has_begun = False
-        self._to_prepare.update(self._members)
+        if len(self._to_prepare) < len(self._members):
+            self._to_prepare.update(self._members)
         self._waiting = None
+
+    def _prepare_kernel(self, ctx: NodePrepareContext) -> None:
+        self._start_over()
         self._preparing = ctx
         try:
             if self._delegate.flags & DelegateFlags.REQUIRE_PROPAGATED_SHAPES:

@@ -21,6 +21,7 @@ from gossamer.planner.arena import UNALLOCATED, ArenaPlanner
 from gossamer.planner.lifetimes import GraphInfo
 from gossamer.planner.planner import AllocationType, Plan
 from gossamer.runtime import arenas
+from gossamer.runtime.allocations import Allocation, Allocations
 from gossamer.runtime.arenas import SharedArena
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
@@ -116,6 +117,11 @@ class Subgraph(RunningGraph):
         self.generation = 0
         self._moved: dict[int, NDArray[np.uint8] | None] = {}
         self._rooms: dict[tuple[int, int], Array] = {}
+        self._allocations = Allocations(self)
+        self._allocation: Allocation | None = None
+        """What it is allocated as, if that is kept."""
+        self._settled: tuple[list[tuple[int, Repeatable | None]], bool, Repeatable | None] | None = None
+        """What such a graph runs by once it has run, whatever its shapes are."""
 
     @property
     def is_invokable(self) -> bool:
@@ -132,7 +138,7 @@ class Subgraph(RunningGraph):
         wanted = AllocationType.ARENA_RW if planned else AllocationType.CUSTOM
         if tensor.allocation_type != wanted:
             tensor.allocation_type = wanted
-            self._unsettle()
+            self._doubt()
 
     def move(self, tensor: Tensor, place: Array) -> None:
         """See `RunningGraph.move`."""
@@ -246,20 +252,36 @@ class Subgraph(RunningGraph):
                 self.move_back(self.tensors[moved])
             self._rooms.clear()
             self.generation += 1
-            if self._planner is not None:
-                self._planner.reset_allocations()
-            for index in self.inputs:
-                tensor = self.tensors[index] if index >= 0 else None
-                if tensor is not None and tensor.is_dynamic and not tensor.has_objects and tensor.buffer is None:
-                    tensor.own_memory()
-            self._prepare_and_plan()
+            if not self._restore():
+                if self._planner is not None:
+                    self._planner.reset_allocations()
+                for index in self.inputs:
+                    tensor = self.tensors[index] if index >= 0 else None
+                    if tensor is not None and tensor.is_dynamic and not tensor.has_objects and tensor.buffer is None:
+                        tensor.own_memory()
+                self._prepare_and_plan()
+                if self._planner is not None and self.shared_arena is None:
+                    self._allocation = self._allocations.keep(self._planner, self.delegation.partitions, self._contexts)
             self.state = State.INVOKABLE
             self.reset_variables()
+
+    def _restore(self) -> bool:
+        """Be what it was for these shapes, if that is kept."""
+        former, self._allocation = self._allocation, self._allocations.restored()
+        if self._allocation is None:
+            if former is not None:  # whose plan and contexts these are
+                self._planner, self._contexts = None, {}
+            return False
+        self._planner, self._contexts = self._allocation.planner, self._allocation.contexts
+        self._next_to_prepare = self._next_to_plan = len(self.execution_plan)
+        if self._settled is not None:
+            self._steps, self._has_numbers, self.sole = self._settled
+        return True
 
     def reallocate(self) -> None:
         """See `RunningGraph.reallocate`."""
         self._planner = None
-        self._unsettle()
+        self._doubt()
         self.allocate_tensors()
 
     def propagate_shapes(self) -> None:
@@ -312,7 +334,7 @@ class Subgraph(RunningGraph):
         self._propagated = False
         self._planner = None
         self._contexts.clear()
-        self._unsettle()
+        self._doubt()
 
     def make_outputs_readable(self) -> None:
         """See `RunningGraph.make_outputs_readable`."""
@@ -340,11 +362,17 @@ class Subgraph(RunningGraph):
 
     def unsettle(self) -> None:
         """See `Executor.unsettle`."""
-        self.sole = self._steps = None
+        self.sole = self._steps = self._settled = None
+        self._allocations.forget()
+
+    def _doubt(self) -> None:
+        # Something else than shapes has changed.
+        self.state = State.UNINVOKABLE
+        self.unsettle()
 
     def _unsettle(self) -> None:
         self.state = State.UNINVOKABLE
-        self.unsettle()
+        self.sole = self._steps = None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -382,7 +410,7 @@ class Subgraph(RunningGraph):
             raise
         except BaseException:
             self._planner = None
-            self._unsettle()
+            self._doubt()
             raise
 
     def _prepare_and_plan(self) -> None:
@@ -426,6 +454,7 @@ class Subgraph(RunningGraph):
                 if memory is not None:
                     grown[: memory.size] = memory
                 self._arenas[kind] = memory = grown
+                self._allocations.forget()
                 placed = range(len(self.tensors))
         offsets, tensors = planner.offsets, self.tensors
         for index in placed:
@@ -438,6 +467,7 @@ class Subgraph(RunningGraph):
         if self._planner is None:
             return
         self._moved.clear()
+        self._allocations.forget()
         self._arenas[AllocationType.ARENA_RW] = memory
         for tensor, offset in zip(self.tensors, self._planner.offsets, strict=False):
             if offset != UNALLOCATED and tensor.bytes and tensor.allocation_type == AllocationType.ARENA_RW:
@@ -553,6 +583,8 @@ class Subgraph(RunningGraph):
             (position, step), *others = steps
             again = partial(self._attempt, partial(self._run_again, steps))
             self.sole = Whole(again) if others or nodes[position].delegate is None else step
+        if self._allocation is not None:
+            self._settled = steps, self._has_numbers, self.sole
 
     def _computes(self, node: Node) -> bool:
         """Whether NumPy makes numbers of numbers, or may do what it likes."""

@@ -173,6 +173,12 @@ class Tensor:
         self.bytes, self.postponed, self.awaited = size, True, True
         self.buffer = self.cached = None
 
+    def return_to(self, shape: Shape, size: int, memory: NDArray[np.uint8] | None) -> None:
+        """Have a shape, bytes and a place again that it has had."""
+        self.allocation_type, self.postponed = self.home, False
+        self.shape, self.bytes, self.buffer = shape, size, memory
+        self.objects = self.cached = None
+
     def forget(self) -> None:
         """Have no value and no memory any more."""
         self.allocation_type, self.postponed = self.home, False

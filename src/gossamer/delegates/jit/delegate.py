@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy as np
@@ -43,6 +43,7 @@ from gossamer.programs.program import (
     ProgramPlan,
     walker_name,
 )
+from gossamer.records import record
 from gossamer.targets import Target, host_target
 
 if TYPE_CHECKING:
@@ -136,16 +137,23 @@ def _key(target: Target, of: str | None) -> str:
     return f"{plan_version()}\n{target.name}\n{compiler}\n{of}"
 
 
-class Prepared(NamedTuple):
-    """A program for some shapes: what it is bound to, tensors and resource variables, the shapes of the outputs, and of
-    the kernel that had it made whether it was known and filled in."""
+@record(eq=False)
+class Prepared:
+    """A program for some shapes, the ``key`` of these, and what it is bound to, tensors and resource variables; the
+    shapes of the outputs, and of the kernel that had it made whether it was known and filled in.
 
+    Once it has run, what it finds and leaves from run to run, and what does so again where it is bound to the same.
+    """
+
+    key: Any
     program: Program
     tensors: list[tuple[TensorInfo, str, int]]
     bound: list[NDArray[np.uint8] | None]
     variables: Variables
     shapes: list[Shape]
     how: tuple[bool, bool]
+    held: States | None = None
+    again: Callable[[], object] | None = None
 
 
 def kept_bytes(programs: Iterable[Program]) -> int:
@@ -383,6 +391,8 @@ class JitKernel(DelegateKernel):
         self._before: list[NodeInfo] = []
         """Nodes that run before the program, the first time."""
         self._prepared: dict[Any, Prepared] = {}
+        self._running: Prepared | None = None
+        """That of them which it is prepared for."""
         self._kept_at_most = 0
         """Bytes of these, memory that they share counted for each until there is too much."""
         self._arena = Arena()
@@ -449,27 +459,22 @@ class JitKernel(DelegateKernel):
 
         A plan that is known from before is used as it is, if its kernels are at hand: nothing is prepared or lowered.
         """
-        self._built = self.program = self.failure = self.again = self._held = None
-        self.is_known = self.is_filled = False
-        self._states = []
-        self._pieces = self._lowered = None
         if ctx is not self._partition:
             self._partition = ctx
             # A node without operands runs before the program: CALL_ONCE.
             self._first = [] if ctx.graph is None else [one for one in ctx.nodes if not one.inputs and not one.outputs]
-        self._before = self._first
+        self._clear()
         # What ships needs no check; what does not has no fingerprint.
         self._to_check = [node for node in ctx.nodes if node.op.is_checked] if ctx.fingerprint is None else []
         draft, self._draft = self._draft, None
         key = key_for_shapes(ctx)
-        prepared = self._prepared.pop(key, None)
+        # Nodes are the same each time, and many.
+        shapes_key = None if key is None else (key[0], key[1][1])
+        prepared = self._prepared.pop(shapes_key, None)
         if prepared is not None:
             self._set_shapes(ctx, prepared.shapes)
-            self._arena.give(prepared.program)
-            self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
-            self._variables = prepared.variables
-            self.is_known, self.is_filled = prepared.how
-            self._prepared[key] = prepared
+            self._prepared[shapes_key] = prepared
+            self._take(prepared)
             return
         seen = shapes_of(ctx)
         if seen is not None and seen not in self._seen:
@@ -486,12 +491,49 @@ class JitKernel(DelegateKernel):
         shapes = shapes_out_of(ctx)
         if key is not None and self.program is not None and shapes is not None and not self._states:
             how = self.is_known, self.is_filled
-            self._prepared[key] = Prepared(self.program, self._tensors, self._bound, self._variables, shapes, how)
+            self._running = self._prepared[shapes_key] = Prepared(
+                shapes_key, self.program, self._tensors, self._bound, self._variables, shapes, how
+            )
             self._kept_at_most += kept_bytes([self.program])
             while len(self._prepared) > 1 and self._kept_at_most > MOST_KEPT:
                 self._kept_at_most = kept_bytes(one.program for one in self._prepared.values())
                 if self._kept_at_most > MOST_KEPT:
                     del self._prepared[next(iter(self._prepared))]
+
+    def resumption(self) -> Callable[[PartitionInvokeContext], bool] | None:
+        """See `DelegateKernel.resumption`."""
+        if self._running is None or self._to_check:
+            return None
+        key = self._running.key
+
+        def resume(ctx: PartitionInvokeContext) -> bool:
+            prepared = self._prepared.pop(key, None)
+            if prepared is None:
+                return False
+            self._prepared[key] = prepared
+            self._clear()
+            self._take(prepared)
+            ends = zip(prepared.tensors, prepared.bound, strict=True)
+            if all(ctx.memory(tensor) is memory for (tensor, *_), memory in ends):
+                self._held = prepared.held
+                self.again = None if self._first or self._observer is not None else prepared.again
+            return True
+
+        return resume
+
+    def _clear(self) -> None:
+        self._built = self.program = self.failure = self.again = self._held = self._running = None
+        self.is_known = self.is_filled = False
+        self._states = []
+        self._pieces = self._lowered = None
+        self._before = self._first
+
+    def _take(self, prepared: Prepared) -> None:
+        self._arena.give(prepared.program)
+        self.program, self._tensors, self._bound = prepared.program, prepared.tensors, prepared.bound
+        self._variables = prepared.variables
+        self.is_known, self.is_filled = prepared.how
+        self._running = prepared
 
     def _set_shapes(self, ctx: PartitionPrepareContext, shapes: Iterable[Shape]) -> None:
         for tensor, shape in zip(ctx.outputs, shapes, strict=True):
@@ -633,6 +675,8 @@ class JitKernel(DelegateKernel):
                 self.again = None if moved else states.again(program.again(self._delegate.num_threads, ctx.poll))
                 if variables:
                     self.again = variables.again(program, ctx.resources, self.again)
+                if self._running is not None:
+                    self._running.held, self._running.again = states, self.again
             else:
                 self._observer(program.profile(self._delegate.num_threads, poll=ctx.poll))
         except IndexFault:
@@ -698,7 +742,7 @@ class JitKernel(DelegateKernel):
 
     def free(self) -> None:
         """See `DelegateKernel.free`."""
-        self.program = self._built = self._partition = self.again = self._templates = None
+        self.program = self._built = self._partition = self.again = self._templates = self._running = None
         self._prepared.clear()
         self._kept_at_most = 0
         self._save()
