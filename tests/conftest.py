@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,3 +127,17 @@ def corpus() -> Path:
     if place is None:
         pytest.skip("the conformance corpus is not here (GOSSAMER_CORPUS or ../shared/corpus)")
     return place
+
+
+_STATES: dict[tuple[str, str], Any] = {}
+"""Of generators of random numbers in modules of tests, as they were before any test."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Each test draws the numbers that it draws alone, whatever ran before it."""
+    module = getattr(item, "module", None)
+    for name, generator in vars(module).items() if module is not None else ():
+        if isinstance(generator, np.random.Generator):
+            key = item.nodeid.partition("::")[0], name
+            generator.bit_generator.state = _STATES.setdefault(key, generator.bit_generator.state)
