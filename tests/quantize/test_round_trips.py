@@ -152,7 +152,8 @@ def test_ranges_of_training_are_the_parameters(pair: bool) -> None:
         assert found[name] == (I8, want.scales.tolist(), want.zero_points.tolist())
     weights = of_weights(WEIGHTS, I8, 0)  # not those of the weights that are left, which are less
     assert found["weights"] == (I8, weights.scales.tolist(), [0] * 6)
-    samples = [{"x": DRAW.normal(size=(1, 8, 8, 4)).astype(np.float32)} for _ in range(4)]
+    step = asymmetric(-3.0, 4.0, I8).scales[0]  # between two levels, either may be the next one
+    samples = [{"x": step * DRAW.integers(-100, 100, (1, 8, 8, 4)).astype(np.float32)} for _ in range(4)]
     assert np.abs(run(content, samples) - run(source, samples)).max() <= asymmetric(0.0, 6.0, I8).scales[0] * 1.01
 
 
