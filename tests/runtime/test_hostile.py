@@ -17,6 +17,7 @@ from gossamer.schema import (
     CallOnceOptions,
     DimensionMetadata,
     DimensionType,
+    FullyConnectedOptions,
     IfOptions,
     SparsityParameters,
     SplitOptions,
@@ -288,3 +289,16 @@ def test_an_operator_whose_outputs_are_one_tensor() -> None:
     interpreter.set_tensor(0, np.arange(4, dtype=np.float32))
     interpreter.invoke()
     np.testing.assert_array_equal(interpreter.get_tensor(1), [2, 3])
+
+
+def test_weights_that_have_no_columns_any_more() -> None:
+    make = ModelMaker()
+    x, weights, y = make.tensor((2, 4)), make.tensor((3, 4)), make.tensor((2, 3))
+    make.op("FULLY_CONNECTED", [x, weights, -1], [y], FullyConnectedOptions())
+    make.io([x, weights], [y])
+    interpreter = Interpreter(model_content=make.model())
+    interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(weights, (3, 0))
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    assert interpreter.get_tensor(y).tolist() == [[0.0] * 3] * 2

@@ -490,6 +490,8 @@ def _shuffled_input(rows: Array) -> Array:
 
 @op.lower
 def lower(graph: Lowering) -> None:
+    if not graph.input(1).shape[-1]:
+        graph.refuse("its weights have no columns")
     if graph.input(0).type == I16:
         _lower_int16(graph)
         return
