@@ -241,7 +241,7 @@ class ByteContraction(QuantizedContraction):
         for half in dict.fromkeys((self._suits_half(), False)):
             self._has_half = half
             tiles = quantized_tiles(build.dots, self.columns, self.weights.channels, self.steps, half)
-            if self.is_of_turns(self.weights):
+            if build.dots.dot and self.is_of_turns(self.weights):  # otherwise nobody waits for weights
                 tiles = self.kept(tiles, self.weights.channels, build.dots.lanes())
             choice = build.first(self.choices(tiles), self._kernels)
             if not half or build.has(*self._kernels(choice)):
