@@ -98,7 +98,7 @@ def _numbers(column: Any) -> Any:
         values = column.flatten().to_numpy(zero_copy_only=False)
         ends = np.cumsum(column.value_lengths().to_numpy(zero_copy_only=False))
         return np.split(values, ends[:-1])
-    cells, dtype = column.to_pylist(), leaf.to_pandas_dtype()
+    cells, dtype = column.to_pylist(), _dtype(leaf)
     # NumPy would take what is missing for NaN.
     is_whole = not _has_nulls(column)
     return [_array(cell, dtype) if is_whole or not _lacks(cell) else cell for cell in cells]
@@ -131,6 +131,11 @@ def _is_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
+def _dtype(kind: Any) -> np.dtype[Any]:
+    """NumPy's type of a column. What Arrow calls so, ``to_pandas_dtype``, asks for pandas before pyarrow 26."""
+    return arrow().array([], kind).to_numpy(zero_copy_only=False).dtype  # type: ignore[no-any-return]  # has no types
+
+
 def _array(cell: Any, dtype: Any) -> Any:
     """A nested list as an array, and as it is where it makes none."""
     try:
@@ -148,7 +153,7 @@ def column_of(values: Sequence[Array | None], kind: Any) -> Any:
         inner = inner.value_type
     if pa.types.is_list(inner) or pa.types.is_binary(inner):
         return pa.array([None if value is None else value.tolist() for value in values], kind)
-    flat = np.zeros((len(values), *shape), inner.to_pandas_dtype())
+    flat = np.zeros((len(values), *shape), _dtype(inner))
     for place, value in enumerate(values):
         if value is not None:
             flat[place] = value
