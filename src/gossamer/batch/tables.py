@@ -180,5 +180,17 @@ def _plain(kind: Any) -> Any:
 
 def cast(batch: Any, schema: Any) -> Any:
     """A `pyarrow.RecordBatch` in the types of a schema."""
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    columns = [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return arrow().RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """A column in another type. Lists that lose their size are made here: one that is missing has elements as well,
+    with which pyarrow before 25 casts none."""
+    pa = arrow()
+    if not (pa.types.is_fixed_size_list(column.type) and pa.types.is_list(kind)):
+        return column.cast(kind)
+    there = column.is_valid().to_numpy(zero_copy_only=False)
+    starts = np.concatenate([[0], np.cumsum(there * column.type.list_size)])
+    values = _cast(column.flatten(), kind.value_type)
+    return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), values, mask=pa.array(~there))
