@@ -119,7 +119,8 @@ def basis(target: Target) -> Iterator[KernelSpec]:
     found: dict[str, KernelSpec] = {}
     for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for kind in vars(import_module(module.name)).values():
-            is_kernel = isinstance(kind, type) and issubclass(kind, KernelSpec) and not isabstract(kind)
+            is_class = issubclass(type(kind), type)  # `isinstance` takes `tuple[int]` for one in Python 3.10
+            is_kernel = is_class and issubclass(kind, KernelSpec) and not isabstract(kind)
             if is_kernel and kind.__module__ == module.name and kind.targets in wanted:
                 found |= {spec.name: spec for spec in kind.ships(target)}
     return iter(found.values())
