@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gossamer.codegen.compiler import kernel_text
+from gossamer.codegen.compiler import assembly, kernel_text
 from gossamer.codegen.dots import Byte, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
+from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, guarded, on_every_extension, place, run
+from tests.codegen.kernels.harness import block, guarded, inner_loops, on_every_extension, place, run
 
 AVX2 = all_targets()["avx2"]
 TYPES = {"i8": np.int8, "u8": np.uint8}
@@ -305,6 +307,21 @@ def test_emits_for_every_target(isa: str) -> None:
     target = all_targets()[isa]
     for spec in (QuantizedGemm(isa, 3, 2), QuantizedGemm(isa, 2, 1, "u8", walk="steps", shifted=True, ragged=True)):
         assert "define void @k" in kernel_text(spec, target)
+
+
+def test_inner_loops_of_aarch64_neither_spill_nor_repeat_what_they_load() -> None:
+    neon, dotprod = all_targets()["neon"], all_targets()["dotprod"]
+    for mr, nv in proposals(neon, "quantized_gemm"):
+        (loop,) = inner_loops(assembly(QuantizedGemm("neon", mr, nv), neon), "smull")
+        assert [loop.count(name) for name in ("smull\t", "smull2\t", "sadalp\t")] == [mr * nv, mr * nv, 2 * mr * nv]
+        assert loop.count("tbl\t") == mr
+        assert "ld1r" not in loop
+        assert "[sp" not in loop
+    for mr, nv in proposals(dotprod, "quantized_gemm"):
+        loop, *rest = inner_loops(assembly(QuantizedGemm("dotprod", mr, nv), dotprod), "sdot")
+        assert len(re.findall(r"sdot.*\.4b\[[0-3]\]", loop)) == 4 * mr * nv
+        assert "ld1r" not in loop
+        assert "[sp" not in "".join([loop, *rest])
 
 
 @pytest.mark.parametrize(

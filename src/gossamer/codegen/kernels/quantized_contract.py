@@ -282,20 +282,47 @@ class QuantizedGemm(KernelSpec):
                 with f.loop(0, bytes, STEP, carry=blocks.values) as loop:
                     self._prefetch(f, fetch, loop.index)
                     here, index = f.offset(panel, loop.index * panel_byte), loop.index
-                    loop.hand_on(self._products(f, dots, partial(dots.widened, index), here, loop.values))
+                    loop.hand_on(self._products(f, dots, partial(_widened, dots, index), here, loop.values))
                 blocks.hand_on(loop.results)
             return blocks.results
-        with f.loop(0, shape.depth, STEP, carry=sums) as loop:
+        whole = f.integer(0)
+        if dots.takes_elements and len(sums) + self.mr + self.nv <= f.target.registers:
+            whole = shape.depth & -dots.bytes.lanes
+            sums = self._blocks(f, dots, rows_at(f, a, shape.a_stride, self.mr), whole, b, following, sums)
+        with f.loop(whole, shape.depth, STEP, carry=sums) as loop:
             self._prefetch(f, following, loop.index)
             x, panel = f.offset(a, loop.index * self._item), f.offset(b, loop.index * panel_byte)
             loop.hand_on(self._step(f, dots, shape, x, panel, loop.values))
         return loop.results
 
-    def _prefetch(self, f: Function, following: Value, index: Value) -> None:
-        """Fetch what belongs to a step of depth."""
+    def _blocks(
+        self,
+        f: Function,
+        dots: Dots,
+        rows: Sequence[Value],
+        depth: Value,
+        b: Value,
+        following: Value,
+        sums: list[Value],
+    ) -> list[Value]:
+        """The sums plus so much of a tap, in whole vectors of every row."""
+        count = dots.bytes.lanes
+        with f.loop(0, depth, count, carry=sums) as loop:
+            self._prefetch(f, following, loop.index, count // STEP)
+            blocks = [dots.activations(f.offset(row, loop.index)) for row in rows]
+            sums = loop.values
+            for at in range(count // STEP):
+                panel = f.offset(b, (loop.index + STEP * at) * (self.nv * f.lanes))
+                sums = self._products(f, dots, partial(_element, dots, blocks, at), panel, sums)
+                f.keep_order()
+            loop.hand_on(sums)
+        return loop.results
+
+    def _prefetch(self, f: Function, following: Value, index: Value, steps: int = 1) -> None:
+        """Fetch what belongs to so many steps of depth."""
         if self.prefetch:
             fetch = f.offset(following, index * (self.prefetch * LINE // (STEP * UNROLL)))
-            for line in range(-(-self.prefetch // UNROLL)):
+            for line in range(-(-self.prefetch * steps // UNROLL)):
                 f.prefetch(f.offset(fetch, line * LINE))
 
     def _widen(self, f: Function, dots: Dots, rows: Sequence[Value], bytes: Value) -> None:
@@ -313,21 +340,22 @@ class QuantizedGemm(KernelSpec):
                 four = vector("i8", STEP)
                 dots.widen(i, f.emit(four, f"bitcast {self._word(f, row, 0, STEP)} to {four}"), 0)
                 f.keep_order()
-            return self._products(f, dots, partial(dots.widened, f.integer(0)), b, sums)
+            return self._products(f, dots, partial(_widened, dots, f.integer(0)), b, sums)
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
 
-        def word(i: int, first: int) -> Value:
+        def activation(i: int, first: int) -> Value:
             start, multiple, scale = ROW_ADDRESS[i]
-            return self._word(f, f.offset(starts[start], strides[multiple] * scale), first, dots.depth)
+            row = f.offset(starts[start], strides[multiple] * scale)
+            return dots.activation(self._word(f, row, first, dots.depth))
 
-        return self._products(f, dots, word, b, sums)
+        return self._products(f, dots, activation, b, sums)
 
     def _products(
-        self, f: Function, dots: Dots, word: Callable[[int, int], Value], b: Value, sums: list[Value]
+        self, f: Function, dots: Dots, activation: Callable[[int, int], Value], b: Value, sums: list[Value]
     ) -> list[Value]:
-        """The sums plus one step of depth: ``word(row, first byte)`` are activations."""
+        """The sums plus one step of depth: ``activation(row, first byte)`` as `Dots.add` takes them."""
         sums = list(sums)
         for first in range(0, STEP, dots.depth):
             whole = self.nv - self.half
@@ -335,7 +363,7 @@ class QuantizedGemm(KernelSpec):
             if self.half:
                 weights.append(dots.half_weights(f.offset(b, (STEP * whole + first) * f.lanes)))
             for i in range(self.mr):
-                x = dots.activation(word(i, first))
+                x = activation(i, first)
                 for v in range(self.nv):
                     of_vector = x if v < whole else dots.half(x)
                     sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
@@ -380,6 +408,14 @@ class QuantizedGemm(KernelSpec):
         if self.widened and (not multiplies_pairs(target) or self.short or self.by_sign or self.shifted):
             raise CompileError(f"{self.name}: what is widened before are whole steps of pairs that are not shifted.")
         self.output.check(self.name, tile)
+
+
+def _element(dots: Dots, blocks: Sequence[Value], number: int, row: int, _: int) -> Value:
+    return dots.element(blocks[row], number)
+
+
+def _widened(dots: Dots, start: Value, row: int, first: int) -> Value:
+    return dots.activation(dots.widened(start, row, first))
 
 
 @record(frozen=True)
