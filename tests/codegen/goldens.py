@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from gossamer.codegen.dots import crosses, multiplies_pairs
+from gossamer.codegen.dots import adds_pairs, crosses, multiplies_pairs
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
@@ -185,6 +185,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield Widen(isa, "i8")
         yield QuantizedPack(isa, by_sign=True)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
+    if adds_pairs(target):
+        yield QuantizedGemm(isa, 3, 2, narrow=True)
     yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)
     yield QuantizedGemm(isa, 2, 1, "i8", Requantized(large=True), "steps", 3, shifted=True, prefetch=1)
     yield QuantizedGemm(isa, 2, 2, "i8", Sums(), ragged=True)

@@ -8,9 +8,10 @@ words of a row are loaded four at a time (`Dots.element`).
 
 Targets without the instruction multiply two steps of depth at a time, so that a vector of channels has one register of
 sums too: behind the pairs of all its channels are those of the next two steps (`is_paired`). NEON multiplies bytes and
-adds up pairs; a word of an activation is laid out by one look-up, which repeats its first pair, then the other. x86
-does so with 16 bits. It widens weights as it loads them, and activations in front of the loop, `BLOCK` of
-each row at a time: so a pair is broadcast by its load, while shuffles would take the place of sums.
+adds up pairs, of two products together where these fit 16 bits (`adds_pairs`); a word of an activation is laid out by
+one look-up, which repeats its first pair, then the other. x86 does so with 16 bits. It widens weights as it loads them,
+and activations in front of the loop, `BLOCK` of each row at a time: so a pair is broadcast by its load, while shuffles
+would take the place of sums.
 
 A single row with AVX2 takes four steps at a time (`takes_signs`), and widens nothing. The instruction that multiplies
 unsigned with signed bytes saturates sums of two products, so it gets the magnitudes of activations, and as weights w
@@ -68,6 +69,12 @@ def multiplies_pairs(target: Target) -> bool:
     return not target.dot and not _is_arm(target)
 
 
+def adds_pairs(target: Target) -> bool:
+    """Whether two products of bytes are added in 16 bits where no weight is -128: so NEON multiplies, whose only sum
+    that does not fit would be twice 128 * 128."""
+    return is_paired(target) and not multiplies_pairs(target)
+
+
 def crosses(target: Target) -> bool:
     """Whether products of bytes are quicker with half of the multiplications
     (`gossamer.codegen.kernels.inner_products`): with 512 bits, the units that add are those that multiply."""
@@ -116,8 +123,9 @@ def order(lanes: int, nv: int, half: bool = False) -> list[tuple[int, int]]:
 class Dots:
     """Dot products of ``depth`` activations of a type with as many weights of every channel of a vector."""
 
-    def __init__(self, f: Function, type: Byte, by_sign: bool = False) -> None:
+    def __init__(self, f: Function, type: Byte, by_sign: bool = False, narrow: bool = False) -> None:
         self.f = f
+        self.narrow = narrow
         self.target = f.target
         self.type = type
         self.by_sign = by_sign
@@ -144,7 +152,7 @@ class Dots:
     def activation(self, word: Value) -> Value:
         """``depth`` activations as one integer, bytes or `widened`, as `add` takes them."""
         f = self.f
-        in_pairs = is_paired(self.target) and not multiplies_pairs(self.target)
+        in_pairs = adds_pairs(self.target)
         words = f.widened(word, f.lanes) if in_pairs else f.splat(word, f.lanes)
         if self.flips:
             words = words ^ f.constant(words.type, -0x7F7F7F80 if self.depth == 4 else -0x7F80)
@@ -213,10 +221,13 @@ class Dots:
         half = vector("i16", 2 * words.lanes)
         name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{half.suffix}"
         f.module.declare(f"declare {words} @{name}({half})")
+        products = []
         for start in (0, half.lanes):
             lanes = range(start, start + half.lanes)
             a, b = (f.emit(half, f"sext {f.shuffle(value, value, lanes)} to {half}") for value in (weights, x))
-            sum = f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({f.wrapping('mul', a, b)})"))
+            products.append(f.wrapping("mul", a, b))
+        for pairs in [f.wrapping("add", *products)] if self.narrow else products:
+            sum = f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({pairs})"))
         return sum
 
     def add_one(self, sum: Value, x: Value) -> Value:

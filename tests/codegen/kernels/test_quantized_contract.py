@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gossamer.codegen.compiler import assembly, kernel_text
-from gossamer.codegen.dots import Byte, has_halves, offset, order
+from gossamer.codegen.dots import Byte, adds_pairs, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.outputs import Requantized, Sums
@@ -52,6 +53,7 @@ class Product:
         threads: int = 1,
         by_sign: bool = False,
         extreme: bool = False,
+        narrow: bool = False,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
         mr, nv = min(tile[0], rows), tile[1]
@@ -65,6 +67,7 @@ class Product:
             return guarded(rng.integers(low, high, shape, dtype, endpoint=True))
 
         self.x, weights = bytes(rows, taps * depth), bytes(channels, taps * depth)
+        weights[...] = np.maximum(weights, low + narrow)
         self.weights = weights
         self.residual = bytes(rows, channels) if residual else None
         self.x_zero, self.y_zero = (int(rng.integers(low, high)) for _ in range(2))
@@ -151,6 +154,7 @@ class Product:
                 signed_zero != 0,
                 half=ragged and half,
                 by_sign=by_sign,
+                narrow=narrow and adds_pairs(target),
             )
 
         driver = ContractTiles(target.plain.name)
@@ -227,6 +231,9 @@ FORMS: dict[str, dict[str, Any]] = {
     "by_depth": {"by_depth": True},
     "large": {"scale": 1000.0},
     "shifted": {"w_zero": -7},
+    "narrow": {"narrow": True},
+    "narrow extremes": {"narrow": True, "extreme": True},
+    "narrow uint8": {"narrow": True, "type": "u8"},
     "nudged": {"w_zero": 5, "nudge": 0.01},
     "sums": {"sums": True},
     "half": {"half": True},
@@ -311,9 +318,10 @@ def test_emits_for_every_target(isa: str) -> None:
 
 def test_inner_loops_of_aarch64_neither_spill_nor_repeat_what_they_load() -> None:
     neon, dotprod = all_targets()["neon"], all_targets()["dotprod"]
-    for mr, nv in proposals(neon, "quantized_gemm"):
-        (loop,) = inner_loops(assembly(QuantizedGemm("neon", mr, nv), neon), "smull")
-        assert [loop.count(name) for name in ("smull\t", "smull2\t", "sadalp\t")] == [mr * nv, mr * nv, 2 * mr * nv]
+    for (mr, nv), narrow in product(proposals(neon, "quantized_gemm"), (False, True)):
+        (loop,) = inner_loops(assembly(QuantizedGemm("neon", mr, nv, narrow=narrow), neon), "smull")
+        second, sums = ("smlal2\t", 1) if narrow else ("smull2\t", 2)
+        assert [loop.count(name) for name in ("smull\t", second, "sadalp\t")] == [mr * nv, mr * nv, sums * mr * nv]
         assert loop.count("tbl\t") == mr
         assert "ld1r" not in loop
         assert "[sp" not in loop
@@ -336,6 +344,7 @@ def test_inner_loops_of_aarch64_neither_spill_nor_repeat_what_they_load() -> Non
         ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "output": Requantized(large=True)}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),
+        ({"narrow": True}, "avx512vnni multiplies -128 as any other weight"),
         ({"by_sign": True, "mr": 1}, "and not on avx512vnni"),
         ({"by_sign": True, "isa": "avx2"}, "only a row of int8"),
         ({"by_sign": True, "mr": 1, "type": "u8", "isa": "avx2"}, "only a row of int8"),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import ClassVar, Literal
 
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
@@ -26,6 +26,7 @@ from gossamer.codegen.dots import (
     BLOCK,
     Byte,
     Dots,
+    adds_pairs,
     crosses,
     has_halves,
     is_paired,
@@ -88,7 +89,7 @@ class QuantizedGemm(KernelSpec):
     weights have a zero point that is not 0. ``prefetch`` as in `Gemm`. ``half``: of the last vector only the first half
     of the channels is there, at most; such a kernel is ragged, and not shifted. ``by_sign``: as `takes_signs` tells, of
     panels that are so, too. ``widened``: elements of a have 16 bits (`gossamer.codegen.kernels.widen`), so that they
-    are multiplied as they are.
+    are multiplied as they are. ``narrow``: no weight is -128, which `adds_pairs` makes use of.
     """
 
     mr: int
@@ -103,6 +104,7 @@ class QuantizedGemm(KernelSpec):
     half: bool = False
     by_sign: bool = False
     widened: bool = False
+    narrow: bool = False
 
     targets = "bytes"
 
@@ -118,10 +120,17 @@ class QuantizedGemm(KernelSpec):
 
     @property
     def variant(self) -> str:
-        own = [name for name in ("by_sign", "half", "ragged", "shifted", "widened") if getattr(self, name)]
+        own = [name for name in ("by_sign", "half", "narrow", "ragged", "shifted", "widened") if getattr(self, name)]
         return "_".join(filter(None, (*sorted((*self.output.flags, *own)), f"p{self.prefetch}" * bool(self.prefetch))))
 
     def general(self) -> Iterator[KernelSpec]:
+        if self.narrow:
+            yield from (spec for one in self._wider() for spec in (one, replace(one, narrow=False)))
+            yield replace(self, narrow=False)
+        else:
+            yield from self._wider()
+
+    def _wider(self) -> Iterator[QuantizedGemm]:
         # There is always a table of taps; and a zero point that changes nothing may be applied.
         walk: Walk = self.walk or "taps"
         for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
@@ -133,7 +142,8 @@ class QuantizedGemm(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        for spec in cls._forms(target):
+        narrow = adds_pairs(target)
+        for spec in chain((replace(spec, narrow=narrow) for spec in cls._frequent(target)), cls._any(target)):
             spec = replace(spec, by_sign=not spec.widened and takes_signs(target, spec.type, spec.mr))
             # Of wide panels in 16 registers only what is most frequent.
             is_frequent = spec.nv == 8 and spec.walk == "taps" and spec.by_sign and not spec.ragged
@@ -141,8 +151,8 @@ class QuantizedGemm(KernelSpec):
                 yield spec
 
     @classmethod
-    def _forms(cls, target: Target) -> Iterator[QuantizedGemm]:
-        """Those that ship, before it is known which are ``by_sign``."""
+    def _frequent(cls, target: Target) -> Iterator[QuantizedGemm]:
+        """What ships of all tiles, before it is known which are ``by_sign`` and ``narrow``."""
         isa, levels = target.name, levels_of(target)
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
         lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
@@ -167,6 +177,12 @@ class QuantizedGemm(KernelSpec):
             plain = [replace(clamped, epilogue=ending, clamps=False) for ending in (IDENTITY, BYTE_ENDINGS[-1])]
             for mr, ragged, of_bytes in product(WIDENED_ROWS, (False, True), (clamped, *plain)):
                 yield cls(isa, mr, 1, "i8", of_bytes, "steps", ragged=ragged, widened=True)
+
+    @classmethod
+    def _any(cls, target: Target) -> Iterator[QuantizedGemm]:
+        """What ships of a few tiles, and is anything, before it is known which are ``by_sign``."""
+        isa, levels = target.name, levels_of(target)
+        large = Requantized(clamps=True, large=True)
         # Any depth is one of these ways.
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
@@ -186,7 +202,7 @@ class QuantizedGemm(KernelSpec):
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged, self.half)
         self._check(tile)
         at = Pointers(a, b, bias, c, residual)
-        dots = Dots(f, self.type, self.by_sign)
+        dots = Dots(f, self.type, self.by_sign, self.narrow)
         size, vectors = 4 * f.lanes, self.mr * self.nv
         sums = self.output.begin(tile, b) * self.mr
         # Those of rows too, which are quicker to make from whole vectors where rows lie in one piece.
@@ -362,18 +378,31 @@ class QuantizedGemm(KernelSpec):
             weights = [dots.weights(f.offset(b, (STEP * v + first) * f.lanes)) for v in range(whole)]
             if self.half:
                 weights.append(dots.half_weights(f.offset(b, (STEP * whole + first) * f.lanes)))
-            for i in range(self.mr):
-                x = activation(i, first)
-                for v in range(self.nv):
-                    of_vector = x if v < whole else dots.half(x)
-                    sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
-                row = self.mr * self.nv + i
-                in_steps = self.by_sign and self.walk == "steps"
-                if in_steps:
-                    sums[-1] = dots.add_excess(sums[-1], x)
-                if row < len(sums) - in_steps:
-                    sums[row] = dots.add_one(sums[row], x)
+            for rows in self._in_groups(f.target):
+                known = [activation(i, first) for i in rows]
+                if self.narrow:
+                    known = f.pinned(known)
+                for i, x in zip(rows, known, strict=True):
+                    for v in range(self.nv):
+                        of_vector = x if v < whole else dots.half(x)
+                        sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
+                    row = self.mr * self.nv + i
+                    in_steps = self.by_sign and self.walk == "steps"
+                    if in_steps:
+                        sums[-1] = dots.add_excess(sums[-1], x)
+                    if row < len(sums) - in_steps:
+                        sums[row] = dots.add_one(sums[row], x)
+                if self.narrow:
+                    done = slice(rows[0] * self.nv, (rows[-1] + 1) * self.nv)
+                    sums[done] = f.pinned(sums[done])
         return sums
+
+    def _in_groups(self, target: Target) -> list[range]:
+        """Rows whose products may wait to be added while others are multiplied. Where two are added before, LLVM's
+        scheduler would multiply all rows first: as many are together as there are registers for."""
+        free = target.registers - (self.mr + 1) * self.nv - 1
+        count = max(1, free // (self.nv + 1)) if self.narrow else 1
+        return [range(first, min(first + count, self.mr)) for first in range(0, self.mr, count)]
 
     def _word(self, f: Function, pointer: Value, first: int, count: int) -> Value:
         """So many bytes of a step, 0 for those that it has not."""
@@ -405,6 +434,8 @@ class QuantizedGemm(KernelSpec):
             )
         if self.by_sign and not takes_signs(target, self.type, self.mr):
             raise CompileError(f"{self.name}: only a row of int8 is multiplied by sign, and not on {target.name}.")
+        if self.narrow and not adds_pairs(target):
+            raise CompileError(f"{self.name}: {target.name} multiplies -128 as any other weight.")
         if self.widened and (not multiplies_pairs(target) or self.short or self.by_sign or self.shifted):
             raise CompileError(f"{self.name}: what is widened before are whole steps of pairs that are not shifted.")
         self.output.check(self.name, tile)

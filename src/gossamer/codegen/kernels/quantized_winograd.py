@@ -89,8 +89,8 @@ def tiles_of(target: Target) -> int:
 
 def vectors_of(target: Target) -> int:
     """How many vectors of channels a panel has. In 16 registers there are two, and half of the planes at a time: then
-    there are as many loads as sums, and not half as many again, which is more than Zen 4 loads meanwhile. So it is where
-    a product takes an element of a register, and a load cannot be part of it."""
+    there are as many loads as sums, and not half as many again, which is more than Zen 4 loads meanwhile. So it is
+    where a product takes an element of a register, and a load cannot be part of it."""
     return 1 if target.registers >= 32 and not target.by_element else 2
 
 
