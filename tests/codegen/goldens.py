@@ -53,7 +53,7 @@ from gossamer.codegen.kernels.peak import MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
-from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
+from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows, pixels_of
 from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
 from gossamer.codegen.kernels.quantized_product import QuantizedProduct
 from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
@@ -154,7 +154,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Reduce(isa, "sum", along, type="i32", result="i64") for along in (False, True))
     yield Reduce(isa, "prod", type="i8", result="i8")
     width = widths(target)[-1]
-    yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2)
+    yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2, pixels_of(target, True, False))
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
     yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
     yield QuantizedRows(isa, "i8", width, ragged=True)
