@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from gossamer.codegen.dots import crosses, multiplies_pairs
+from gossamer.codegen.dots import adds_pairs, crosses, multiplies_pairs
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
@@ -53,7 +53,7 @@ from gossamer.codegen.kernels.peak import MultiplyAdd, MultiplyAddBytes, Read
 from gossamer.codegen.kernels.private import Private
 from gossamer.codegen.kernels.push import Push
 from gossamer.codegen.kernels.quantized_contract import QuantizedGemm, QuantizedPack
-from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
+from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows, pixels_of
 from gossamer.codegen.kernels.quantized_normalize import QuantizedNormalize
 from gossamer.codegen.kernels.quantized_product import QuantizedProduct
 from gossamer.codegen.kernels.quantized_reduce import QuantizedReduce
@@ -154,7 +154,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Reduce(isa, "sum", along, type="i32", result="i64") for along in (False, True))
     yield Reduce(isa, "prod", type="i8", result="i8")
     width = widths(target)[-1]
-    yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2)
+    yield QuantizedRows(isa, "i8", width, (3, 3, 1), 2, pixels_of(target, True, False))
     yield QuantizedRows(isa, "u8", width, (3, 3, 0), 2, clamps=True, layers=2)
     yield QuantizedRows(isa, "i8", width, (3, 3, 0), spread=4, saturates=True)
     yield QuantizedRows(isa, "i8", width, ragged=True)
@@ -185,6 +185,8 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
         yield Widen(isa, "i8")
         yield QuantizedPack(isa, by_sign=True)
     yield from (QuantizedGemm(isa, 3, 2, type) for type in ("i8", "u8"))
+    if adds_pairs(target):
+        yield QuantizedGemm(isa, 3, 2, narrow=True)
     yield QuantizedGemm(isa, 2, 3, "i8", ADDED, "taps", ragged=True)
     yield QuantizedGemm(isa, 2, 1, "i8", Requantized(large=True), "steps", 3, shifted=True, prefetch=1)
     yield QuantizedGemm(isa, 2, 2, "i8", Sums(), ragged=True)

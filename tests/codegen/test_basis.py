@@ -14,7 +14,7 @@ import pytest
 
 from gossamer.codegen import kernels
 from gossamer.codegen.basis import basis
-from gossamer.codegen.dots import crosses, multiplies_pairs, takes_signs
+from gossamer.codegen.dots import adds_pairs, crosses, multiplies_pairs, takes_signs
 from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.kernels.contract24 import narrowed
 from gossamer.codegen.kernels.outputs import Requantized
@@ -111,7 +111,7 @@ def test_depths_that_are_no_whole_steps_keep_their_tiles(target: Target) -> None
             continue  # these ship for whole steps only
         for clamps, relu in ((False, False), (False, True), (True, False)):
             spec = QuantizedGemm(isa.name, mr, nv, "i8", Requantized(clamps=clamps, relu=relu), "steps")
-            spec = replace(spec, by_sign=takes_signs(isa, "i8", mr))
+            spec = replace(spec, by_sign=takes_signs(isa, "i8", mr), narrow=adds_pairs(isa))
             found = next(one for one in (spec, *spec.general()) if one.name in shipped(isa))
             assert isinstance(found, QuantizedGemm)
             assert found.output == Requantized(clamps=True)

@@ -3,12 +3,15 @@
 Dot products (`Dots`) take four steps of depth at a time: one word of an activation, in every lane, times a vector of
 words of weights, one for each channel. Weights are signed. x86's instruction takes unsigned activations, AArch64's
 signed ones; ``flips`` says where the top bit of an activation has to be changed for that, so that it is 128 more or
-less than it was, and `offset` what its zero point becomes.
+less than it was, and `offset` what its zero point becomes. AArch64's takes its word from a register of four, so that
+words of a row are loaded four at a time (`Dots.element`).
 
-Targets without the instruction take two steps of depth at a time, so that a vector of channels has one register of sums
-too: behind the pairs of all its channels are those of the next two steps (`is_paired`). NEON multiplies bytes and adds
-up pairs; x86 does so with 16 bits. It widens weights as it loads them, and activations in front of the loop, `BLOCK` of
-each row at a time: so a pair is broadcast by its load, while shuffles would take the place of sums.
+Targets without the instruction multiply two steps of depth at a time, so that a vector of channels has one register of
+sums too: behind the pairs of all its channels are those of the next two steps (`is_paired`). NEON multiplies bytes and
+adds up pairs, of two products together where these fit 16 bits (`adds_pairs`); a word of an activation is laid out by
+one look-up, which repeats its first pair, then the other. x86 does so with 16 bits. It widens weights as it loads them,
+and activations in front of the loop, `BLOCK` of each row at a time: so a pair is broadcast by its load, while shuffles
+would take the place of sums.
 
 A single row with AVX2 takes four steps at a time (`takes_signs`), and widens nothing. The instruction that multiplies
 unsigned with signed bytes saturates sums of two products, so it gets the magnitudes of activations, and as weights w
@@ -58,12 +61,18 @@ def is_paired(target: Target) -> bool:
 
 def depth(target: Target) -> int:
     """Products of bytes that one instruction, or what stands for it, adds to each sum."""
-    return 4 if target.dot else 2
+    return 2 if multiplies_pairs(target) else 4
 
 
 def multiplies_pairs(target: Target) -> bool:
     """Whether products of bytes are those of pairs of 16 bits (`products_of_pairs`)."""
     return not target.dot and not _is_arm(target)
+
+
+def adds_pairs(target: Target) -> bool:
+    """Whether two products of bytes are added in 16 bits where no weight is -128: so NEON multiplies, whose only sum
+    that does not fit would be twice 128 * 128."""
+    return is_paired(target) and not multiplies_pairs(target)
 
 
 def crosses(target: Target) -> bool:
@@ -114,8 +123,9 @@ def order(lanes: int, nv: int, half: bool = False) -> list[tuple[int, int]]:
 class Dots:
     """Dot products of ``depth`` activations of a type with as many weights of every channel of a vector."""
 
-    def __init__(self, f: Function, type: Byte, by_sign: bool = False) -> None:
+    def __init__(self, f: Function, type: Byte, by_sign: bool = False, narrow: bool = False) -> None:
         self.f = f
+        self.narrow = narrow
         self.target = f.target
         self.type = type
         self.by_sign = by_sign
@@ -142,9 +152,12 @@ class Dots:
     def activation(self, word: Value) -> Value:
         """``depth`` activations as one integer, bytes or `widened`, as `add` takes them."""
         f = self.f
-        words = f.splat(word, f.lanes)
+        in_pairs = adds_pairs(self.target)
+        words = f.widened(word, f.lanes) if in_pairs else f.splat(word, f.lanes)
         if self.flips:
             words = words ^ f.constant(words.type, -0x7F7F7F80 if self.depth == 4 else -0x7F80)
+        if in_pairs:
+            return self._in_pairs(words)
         type = self._wide if self.widens else self.bytes
         return f.emit(type, f"bitcast {words} to {type}")
 
@@ -152,6 +165,26 @@ class Dots:
         """As many activations as there are weights in a vector, one behind the other, as `add` takes them."""
         bytes = self.f.load(self.bytes, pointer)
         return bytes ^ self.f.constant(self.bytes, -128) if self.flips else bytes
+
+    @property
+    def takes_elements(self) -> bool:
+        """Whether there is `element`."""
+        return self.target.by_element and bool(self.target.dot)
+
+    def element(self, activations: Value, number: int) -> Value:
+        """The ``depth`` activations with this number, as `add` takes them."""
+        f = self.f
+        words = f.emit(self.words, f"bitcast {activations} to {self.words}")
+        words = f.shuffle(words, words, [number] * f.lanes)
+        return f.emit(self.bytes, f"bitcast {words} to {self.bytes}")
+
+    def _in_pairs(self, word: Value) -> Value:
+        """The first two bytes of a word for all channels, then the other two. On AArch64."""
+        f, name = self.f, f"llvm.aarch64.neon.tbl1.{self.bytes.suffix}"
+        lanes = ", ".join(f"i8 {2 * (lane // 8) + lane % 2}" for lane in range(self.bytes.lanes))
+        f.module.declare(f"declare {self.bytes} @{name}({self.bytes}, {self.bytes})")
+        bytes = f.emit(self.bytes, f"bitcast {word} to {self.bytes}")
+        return f.emit(self.bytes, f"call {self.bytes} @{name}({bytes}, {self.bytes} <{lanes}>)")
 
     def weights(self, pointer: Value) -> Value:
         """Weights of a vector of channels, as `add` takes them."""
@@ -185,11 +218,17 @@ class Dots:
             return self._add_magnitudes(sum, x, weights ^ self._negative(x))
         if self.widens:
             return f.wrapping("add", sum, products_of_pairs(f, weights, x))
-        a, b = (f.emit(self._wide, f"sext {value} to {self._wide}") for value in (weights, x))
-        product = f.wrapping("mul", a, b)
-        name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{self._wide.suffix}"
-        f.module.declare(f"declare {words} @{name}({self._wide})")
-        return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({product})"))
+        half = vector("i16", 2 * words.lanes)
+        name = f"llvm.aarch64.neon.saddlp.{words.suffix}.{half.suffix}"
+        f.module.declare(f"declare {words} @{name}({half})")
+        products = []
+        for start in (0, half.lanes):
+            lanes = range(start, start + half.lanes)
+            a, b = (f.emit(half, f"sext {f.shuffle(value, value, lanes)} to {half}") for value in (weights, x))
+            products.append(f.wrapping("mul", a, b))
+        for pairs in [f.wrapping("add", *products)] if self.narrow else products:
+            sum = f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({pairs})"))
+        return sum
 
     def add_one(self, sum: Value, x: Value) -> Value:
         """The sum and activations themselves."""

@@ -553,9 +553,10 @@ class Function:
     def pinned(self, values: Sequence[Value]) -> list[Value]:
         """The same values in registers, in front of all that is computed of them; no instruction results.
 
-        LLVM's scheduler would rather finish one value after the other. On x86.
+        LLVM's scheduler would rather finish one value after the other.
         """
-        return [self.emit(x.type, f'call {x.type} asm sideeffect "", "=v,0"({x})') for x in values]
+        register = "w" if self.target.triple.startswith("aarch64") else "v"
+        return [self.emit(x.type, f'call {x.type} asm sideeffect "", "={register},0"({x})') for x in values]
 
     def stack(self, type: Type, count: int, align: int = 8) -> Value:
         """Room for ``count`` values in the frame of the function."""

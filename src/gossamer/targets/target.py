@@ -33,6 +33,8 @@ class Target:
     base: Target | None = None
     tiles: bool = False
     """Whether there are registers of tiles of bytes (AMX). Only kernels that compute with those are made for it."""
+    by_element: bool = False
+    """Whether products take a factor from an element of a register: several of them are loaded at once then."""
     bf16: bool = False
     """Whether there are sums of two products of bfloat16 in float32 (`gossamer.targets.reduced`). Only kernels that
     compute with those are made for it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -441,3 +442,14 @@ class Convolution:
     def _held(self, array: np.ndarray) -> np.ndarray:
         self._keep.append(array)
         return array
+
+
+def inner_loops(text: str, instruction: str) -> list[str]:
+    """The blocks of assembly text that have an instruction, a pattern, and jump back to themselves."""
+    loops = []
+    for match in re.finditer(r"^(\.LBB\d+_\d+):(.*?)(?=^\.LBB|\Z)", text, re.S | re.M):
+        label, body = match.groups()
+        jumps_back = re.search(rf"\s(j\w+|b\.\w+|cbn?z|tbn?z)\s.*{re.escape(label)}$", body, re.M)
+        if jumps_back and re.search(instruction, body):
+            loops.append(body[: jumps_back.end()])
+    return loops

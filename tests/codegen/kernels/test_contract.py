@@ -9,6 +9,7 @@ import pytest
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.expression import FUNCTIONS, Expression, Function, name_of, operand_count
 from gossamer.codegen.kernels.contract import (
+    UNROLL,
     ContractPanels,
     ContractSingle,
     ContractTiles,
@@ -18,13 +19,22 @@ from gossamer.codegen.kernels.contract import (
 from gossamer.codegen.tiles import last_vector, proposals
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import PLAIN, Convolution, Product, filled, guarded, normal, on_every_target
+from tests.codegen.kernels.harness import (
+    PLAIN,
+    Convolution,
+    Product,
+    filled,
+    guarded,
+    inner_loops,
+    normal,
+    on_every_target,
+)
 from tests.conftest import seeds
 
 TILES = {
     "avx512": ((14, 2), (9, 3), (6, 4), (1, 8), (12, 2), (8, 3), (7, 3), (4, 4), (14, 1), (3, 2)),
     "avx2": ((6, 2), (4, 3), (8, 1), (1, 6), (3, 2)),
-    "neon": ((8, 2), (6, 4), (7, 3), (1, 4), (4, 4), (8, 1)),
+    "neon": ((8, 2), (5, 4), (7, 3), (1, 4), (4, 4), (8, 1)),
 }
 
 EPILOGUES: dict[Expression, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -293,23 +303,20 @@ def test_what_cannot_be(spec: Gemm, message: str) -> None:
         spec.emit(all_targets()["avx2"])
 
 
-def inner_loops(text: str) -> list[str]:
-    """The blocks of assembly text that multiply and jump back to themselves."""
-    loops = []
-    for match in re.finditer(r"^(\.LBB\d+_\d+):(.*?)(?=^\.LBB|\Z)", text, re.S | re.M):
-        label, body = match.groups()
-        jumps_back = re.search(rf"\s(j\w+|b\.\w+|cbn?z|tbn?z)\s.*{re.escape(label)}$", body, re.M)
-        if jumps_back and re.search("fmadd|fmla", body):
-            loops.append(body)
-    return loops
-
-
 @pytest.mark.parametrize("target", PLAIN, ids=lambda target: target.name)
 @pytest.mark.parametrize("conv", [False, True])
 def test_inner_loops_do_not_spill(target: Target, conv: bool) -> None:
     for mr, nv in {*TILES[target.name], *proposals(target, "gemm")}:
         text = assembly(Gemm(target.name, mr, nv, ("relu", 0), conv, prefetch=2), target)
-        loops = inner_loops(text)
+        loops = inner_loops(text, "fmadd|fmla")
         assert loops, (mr, nv)
         for loop in loops:
             assert not [line for line in loop.splitlines() if "(%rsp)" in line or "[sp" in line], (mr, nv)
+
+
+def test_factors_are_elements_of_registers() -> None:
+    target = all_targets()["neon"]
+    for mr, nv in proposals(target, "gemm"):
+        loop, *_ = inner_loops(assembly(Gemm("neon", mr, nv), target), "fmla")
+        assert len(re.findall(r"fmla.*\.s\[[0-3]\]", loop)) == mr * nv * UNROLL
+        assert not re.findall(r"\b(ld1r|ldr\ts)", loop), (mr, nv)

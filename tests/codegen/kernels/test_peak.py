@@ -29,7 +29,7 @@ def test_multiply_add(target: Target, turns: int) -> None:
 @pytest.mark.parametrize("turns", [0, 1, 100, 300])
 def test_multiply_add_of_bytes(target: Target, turns: int) -> None:
     threads, lanes, steps = 3, target.lanes(), depth(target)
-    y = np.full((threads, 16), -1, np.int32)
+    y = guarded(np.full((threads, 16), -1, np.int32))
     spec = MultiplyAddBytes(target.name)
     run(spec, block(spec.arguments, y=y, turns=turns), threads)
     # A turn's activations are the bytes of its number, low ones first, or pairs of 16 bits.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gossamer.codegen.compiler import kernel_text
-from gossamer.codegen.dots import Byte, has_halves, offset, order
+from gossamer.codegen.compiler import assembly, kernel_text
+from gossamer.codegen.dots import Byte, adds_pairs, has_halves, offset, order
 from gossamer.codegen.expression import IDENTITY, Expression
 from gossamer.codegen.kernels.contract import ContractTiles, panels_of
 from gossamer.codegen.kernels.outputs import Requantized, Sums
 from gossamer.codegen.kernels.quantized_contract import STEP, QuantizedGemm, QuantizedPack, panel_bytes
+from gossamer.codegen.tiles import proposals
 from gossamer.errors import CompileError
 from gossamer.programs import host
 from gossamer.targets import Target, all_targets
-from tests.codegen.kernels.harness import block, guarded, on_every_extension, place, run
+from tests.codegen.kernels.harness import block, guarded, inner_loops, on_every_extension, place, run
 
 AVX2 = all_targets()["avx2"]
 TYPES = {"i8": np.int8, "u8": np.uint8}
@@ -50,6 +53,7 @@ class Product:
         threads: int = 1,
         by_sign: bool = False,
         extreme: bool = False,
+        narrow: bool = False,
     ) -> None:
         rng = np.random.default_rng(rows * channels + depth)
         mr, nv = min(tile[0], rows), tile[1]
@@ -63,6 +67,7 @@ class Product:
             return guarded(rng.integers(low, high, shape, dtype, endpoint=True))
 
         self.x, weights = bytes(rows, taps * depth), bytes(channels, taps * depth)
+        weights[...] = np.maximum(weights, low + narrow)
         self.weights = weights
         self.residual = bytes(rows, channels) if residual else None
         self.x_zero, self.y_zero = (int(rng.integers(low, high)) for _ in range(2))
@@ -149,6 +154,7 @@ class Product:
                 signed_zero != 0,
                 half=ragged and half,
                 by_sign=by_sign,
+                narrow=narrow and adds_pairs(target),
             )
 
         driver = ContractTiles(target.plain.name)
@@ -225,6 +231,9 @@ FORMS: dict[str, dict[str, Any]] = {
     "by_depth": {"by_depth": True},
     "large": {"scale": 1000.0},
     "shifted": {"w_zero": -7},
+    "narrow": {"narrow": True},
+    "narrow extremes": {"narrow": True, "extreme": True},
+    "narrow uint8": {"narrow": True, "type": "u8"},
     "nudged": {"w_zero": 5, "nudge": 0.01},
     "sums": {"sums": True},
     "half": {"half": True},
@@ -307,6 +316,22 @@ def test_emits_for_every_target(isa: str) -> None:
         assert "define void @k" in kernel_text(spec, target)
 
 
+def test_inner_loops_of_aarch64_neither_spill_nor_repeat_what_they_load() -> None:
+    neon, dotprod = all_targets()["neon"], all_targets()["dotprod"]
+    for (mr, nv), narrow in product(proposals(neon, "quantized_gemm"), (False, True)):
+        (loop,) = inner_loops(assembly(QuantizedGemm("neon", mr, nv, narrow=narrow), neon), "smull")
+        second, sums = ("smlal2\t", 1) if narrow else ("smull2\t", 2)
+        assert [loop.count(name) for name in ("smull\t", second, "sadalp\t")] == [mr * nv, mr * nv, sums * mr * nv]
+        assert loop.count("tbl\t") == mr
+        assert "ld1r" not in loop
+        assert "[sp" not in loop
+    for mr, nv in proposals(dotprod, "quantized_gemm"):
+        loop, *rest = inner_loops(assembly(QuantizedGemm("dotprod", mr, nv), dotprod), "sdot")
+        assert len(re.findall(r"sdot.*\.4b\[[0-3]\]", loop)) == 4 * mr * nv
+        assert "ld1r" not in loop
+        assert "[sp" not in "".join([loop, *rest])
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [
@@ -319,6 +344,7 @@ def test_emits_for_every_target(isa: str) -> None:
         ({"half": True, "ragged": True, "shifted": True}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "output": Requantized(large=True)}, "neither shifted, large nor nudged"),
         ({"half": True, "ragged": True, "isa": "neon"}, "neon has no halves"),
+        ({"narrow": True}, "avx512vnni multiplies -128 as any other weight"),
         ({"by_sign": True, "mr": 1}, "and not on avx512vnni"),
         ({"by_sign": True, "isa": "avx2"}, "only a row of int8"),
         ({"by_sign": True, "mr": 1, "type": "u8", "isa": "avx2"}, "only a row of int8"),

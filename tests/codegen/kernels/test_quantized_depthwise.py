@@ -8,7 +8,7 @@ import pytest
 from gossamer.codegen.compiler import assembly
 from gossamer.codegen.dots import Byte, multiplies_pairs, offset
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
-from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows
+from gossamer.codegen.kernels.quantized_depthwise import QuantizedDepthwise, QuantizedRows, pixels_of
 from gossamer.errors import CompileError
 from gossamer.targets import Target, all_targets
 from tests.codegen.kernels.harness import block, guarded, on_every_extension, run
@@ -206,7 +206,8 @@ def test_every_kernel(target: Target, kernel: tuple[int, int, int]) -> None:
             for columns in (1, 4, 5):
                 seed += 1
                 layer = Layer(seed, (height, width), (3, columns), 2 * channels, stride=stride)
-                np.testing.assert_array_equal(layer.run(target, channels, form=form), layer.expected())
+                got = layer.run(target, channels, form=form, pixels=pixels_of(target, form == "kept", False))
+                np.testing.assert_array_equal(got, layer.expected())
 
 
 @on_every_extension
@@ -215,7 +216,7 @@ def test_every_kernel(target: Target, kernel: tuple[int, int, int]) -> None:
 def test_rows_and_pixels_together(target: Target, kernel: tuple[int, int], form: str) -> None:
     seed = 100
     for channels in widths(target):
-        for rows, pixels in ((2, 1), (1, 2), (2, 2)):
+        for rows, pixels in ((2, 1), (1, 2), (2, 2), (2, pixels_of(target, form == "kept", False))):
             for output in ((1, 1), (4, 6), (5, 7)):
                 seed += 1
                 layer = Layer(seed, kernel, output, 2 * channels)

@@ -534,6 +534,20 @@ def test_where_seven_eighths_of_the_multiplications_suit(
     ]
 
 
+@pytest.mark.parametrize("least", [-128, -127])
+def test_where_two_products_are_added_in_16_bits(least: int) -> None:
+    for target in TARGETS:
+        numbers = Numbers(np.random.default_rng(0), np.int8, 64, 40)
+        x, w = (numbers.bytes(np.random.default_rng(0), count, 40) for count in (4, 64))
+        w[...] = np.maximum(w, -127)
+        w[7, 11] = least
+        y = numbers.y(np.zeros((4, 64)))
+        case = Case("", [numbers.x(x), numbers.w(w), None], [y], FullyConnectedOptions())
+        _, kernel = machine_code(model_of(fully_connected.op, case), 1, target)
+        assert kernel.built is not None
+        assert any("narrow" in name for name in kernel.built.specs) == (least > -128 and target.name == "neon")
+
+
 @pytest.mark.parametrize(("rows", "type", "suits"), [(1, np.int8, True), (2, np.int8, False), (1, np.uint8, False)])
 def test_where_magnitudes_are_multiplied(rows: int, type: type, suits: bool) -> None:
     for target in TARGETS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from gossamer.codegen.commands import Build
 from gossamer.codegen.commands.contract import SKIPPED
 from gossamer.codegen.commands.tiled import Matrix, Tiled, moved, packing
-from gossamer.codegen.dots import Byte, has_halves, offset, order, takes_signs
+from gossamer.codegen.dots import Byte, adds_pairs, has_halves, offset, order, takes_signs
 from gossamer.codegen.expression import parameters_of
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.contract import DEPTH_BLOCK, LINE, UNROLL, ContractPanels, ContractState, panels_of
@@ -30,7 +31,7 @@ from gossamer.codegen.tiles import Tile, quantized_tiles
 from gossamer.programs.program import Address, Word
 from gossamer.records import field, record
 from gossamer.schema.enums import TensorType
-from gossamer.views import Requantization, View
+from gossamer.views import Late, Requantization, View
 
 Becomes = type[Output]
 """What sums become: `Requantized`, `Sums` or `Dequantized`."""
@@ -304,6 +305,7 @@ class ByteContraction(QuantizedContraction):
             is_last and self._has_half,
             self._by_sign,
             self.is_widened,
+            self._is_narrow,
         )
 
     def _made(self, together: bool = False) -> Output:
@@ -337,6 +339,16 @@ class ByteContraction(QuantizedContraction):
     def _by_sign(self) -> bool:
         """Whether products are those of magnitudes, as the weights of all tiles are packed."""
         return takes_signs(self.build.dots, self.type, self.mr)
+
+    @cached_property
+    def _is_narrow(self) -> bool:
+        """Whether no weight is -128, as quantizers make them, where that makes a difference. A step that has been
+        filled up has zero points, too."""
+        buffer = self.view.buffer
+        if not adds_pairs(self.build.dots) or self.weight_zero == -128 or isinstance(buffer, Late):
+            return False
+        array = buffer.array
+        return array is not None and bool(array.min() > np.iinfo(array.dtype).min)
 
     _has_half: bool = field(default=False, init=False)
 

@@ -14,7 +14,14 @@ from gossamer.codegen.commands import Build, pair_products
 from gossamer.codegen.dots import Byte, multiplies_pairs, offset
 from gossamer.codegen.graph import Kernel
 from gossamer.codegen.kernels.pack_depthwise import PackDepthwise, quads_of, scheme, weights_of, widths
-from gossamer.codegen.kernels.quantized_depthwise import HELD, KNOWN, QuantizedDepthwise, QuantizedRows, keeps
+from gossamer.codegen.kernels.quantized_depthwise import (
+    HELD,
+    KNOWN,
+    QuantizedDepthwise,
+    QuantizedRows,
+    keeps,
+    pixels_of,
+)
 from gossamer.programs.program import Address, Word
 from gossamer.schema.enums import TensorType
 from gossamer.targets import Target
@@ -170,7 +177,8 @@ def _form(node: Kernel, target: Target, together: int) -> Form:
         return Form()
     pair = geometry.stride == (1, 1) and geometry.dilation[0] == 1 and node.y.shape[1] > 1
     shares = together == 1 and geometry.dilation[1] == 1 and across < width and (down == across or not pair)
-    apart, kept = Form((height, width, 0), 1 + pair), Form((height, width, across), 1 + pair)
+    apart = Form((height, width, 0), 1 + pair)
+    kept = Form((height, width, across), 1 + pair, pixels_of(target, True, False))
     if not shares:
         return apart
     if height * width <= HELD:
@@ -180,7 +188,7 @@ def _form(node: Kernel, target: Target, together: int) -> Form:
             return kept
         follows = (pair or down == 2) and geometry.dilation[0] == 1 and node.y.shape[3] >= widths(target)[-1]
         return kept._replace(staged=True) if follows and _pays(node, kept.rows) else apart
-    return kept._replace(pixels=2, staged=True) if target.dot and across == 1 else kept
+    return kept._replace(pixels=pixels_of(target, True, True), staged=True) if target.dot and across == 1 else kept
 
 
 def _pays(node: Kernel, rows: int) -> bool:

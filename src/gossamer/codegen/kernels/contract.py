@@ -15,7 +15,7 @@ first element that the output pixel reads; strides, dilation and groups are noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -187,18 +187,24 @@ class Gemm(KernelSpec):
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
         add = partial(add_products, f) if self.weights == "bf16" else f.fma
+        rows = rows_at(f, a, stride, self.mr) if self._takes_elements(f) else []
 
-        def step(index: Value, at: int, sums: list[Value]) -> list[Value]:
-            pointers = {start: f.at(pointer, index) for start, pointer in starts.items()}
+        def step(index: Value, at: int, sums: list[Value], blocks: Sequence[Value] = ()) -> list[Value]:
+            pointers = {start: f.at(pointer, index) for start, pointer in starts.items()} if not rows else {}
             panel = f.offset(b, index * (nv * size))
             weights = [
                 self._weights(f, part.type, f.offset(panel, (at * nv + v) * size)) for v, part in enumerate(parts)
             ]
             sums = list(sums)
             for i in range(self.mr):
-                start, multiple, scale = ROW_ADDRESS[i]
-                row = f.offset(pointers[start], strides[multiple] * scale)
-                value = f.load(F32, f.at(row, at))
+                if blocks:
+                    value = f.emit(F32, f"extractelement {blocks[i]}, i32 {at}")
+                elif rows:
+                    value = f.load(F32, f.at(rows[i], index))
+                else:
+                    start, multiple, scale = ROW_ADDRESS[i]
+                    row = f.offset(pointers[start], strides[multiple] * scale)
+                    value = f.load(F32, f.at(row, at))
                 for v, part in enumerate(parts):
                     sums[i * nv + v] = add(f.splat(value, part.type.lanes), weights[v], sums[i * nv + v])
             return sums
@@ -210,13 +216,18 @@ class Gemm(KernelSpec):
                 for line in range(self.prefetch):
                     f.prefetch(f.offset(fetch, line * LINE))
             sums = loop.values
+            blocks = [f.load(vector("float", UNROLL), f.at(row, loop.index)) for row in rows]
             for at in range(UNROLL):
-                sums = step(loop.index, at, sums)
+                sums = step(loop.index, at, sums, blocks)
                 f.keep_order()
             loop.hand_on(sums)
         with f.loop(most, shape.depth, carry=loop.results) as rest:
             rest.hand_on(step(rest.index, 0, rest.values))
         return rest.results
+
+    def _takes_elements(self, f: Function) -> bool:
+        """Whether `UNROLL` steps of every row are loaded at once, and multiplied by element."""
+        return f.target.by_element and self.mr * (self.nv + 1) + self.nv <= f.target.registers
 
     def _vector_bytes(self, f: Function) -> int:
         """Of b."""

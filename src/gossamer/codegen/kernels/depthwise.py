@@ -157,9 +157,9 @@ class DepthwiseRow(KernelSpec):
         sums: list[Value],
     ) -> list[Value]:
         height, width, stride = kernel
-        sums = list(sums)
+        sums, apart = list(sums), f.target.by_element
         for row in range(height):
-            pixel = f.offset(pixels.of_row(f.load(PTR, f.at(rows, row, "ptr"))), x)
+            first = pixel = f.offset(pixels.of_row(f.load(PTR, f.at(rows, row, "ptr"))), x)
             taps = range(row * width, (row + 1) * width)
             loaded = (
                 [fixed[tap] for tap in taps]
@@ -172,7 +172,8 @@ class DepthwiseRow(KernelSpec):
                     value = pixels.load(pixel)
                     for at, tap in uses:
                         sums[at] = f.fma(value, loaded[tap], sums[at])
-                pixel = f.offset(pixel, shape.x_column)
+                # AArch64 has registers for the offsets of all columns, which its loads add.
+                pixel = f.offset(*((first, shape.x_column * (column + 1)) if apart else (pixel, shape.x_column)))
         return sums
 
     def _any(

@@ -107,8 +107,11 @@ class Writer:
                 bytes = self._bounded(bytes, self._low, self._high)
             self._pixel.store(bytes, to)
             return
+        narrow = words[0].type.with_element("i8")
+        if not self._clamps and f.target.vector_bits == 128:  # more are narrowed within 128 bits
+            self._pixel.store(f.narrowed(packed(f, "i8", words[0], words[0], self._signed), narrow.lanes), to)
+            return
         bounded = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", words[0], self._low), self._high)
-        narrow = bounded.type.with_element("i8")
         self._pixel.store(f.emit(narrow, f"trunc {bounded} to {narrow}"), to)
 
 

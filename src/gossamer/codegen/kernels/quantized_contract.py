@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import ClassVar, Literal
 
 from gossamer.codegen.basis import BYTE_ENDINGS, BYTES, RELU, RELU6
@@ -26,6 +26,7 @@ from gossamer.codegen.dots import (
     BLOCK,
     Byte,
     Dots,
+    adds_pairs,
     crosses,
     has_halves,
     is_paired,
@@ -88,7 +89,7 @@ class QuantizedGemm(KernelSpec):
     weights have a zero point that is not 0. ``prefetch`` as in `Gemm`. ``half``: of the last vector only the first half
     of the channels is there, at most; such a kernel is ragged, and not shifted. ``by_sign``: as `takes_signs` tells, of
     panels that are so, too. ``widened``: elements of a have 16 bits (`gossamer.codegen.kernels.widen`), so that they
-    are multiplied as they are.
+    are multiplied as they are. ``narrow``: no weight is -128, which `adds_pairs` makes use of.
     """
 
     mr: int
@@ -103,6 +104,7 @@ class QuantizedGemm(KernelSpec):
     half: bool = False
     by_sign: bool = False
     widened: bool = False
+    narrow: bool = False
 
     targets = "bytes"
 
@@ -118,10 +120,17 @@ class QuantizedGemm(KernelSpec):
 
     @property
     def variant(self) -> str:
-        own = [name for name in ("by_sign", "half", "ragged", "shifted", "widened") if getattr(self, name)]
+        own = [name for name in ("by_sign", "half", "narrow", "ragged", "shifted", "widened") if getattr(self, name)]
         return "_".join(filter(None, (*sorted((*self.output.flags, *own)), f"p{self.prefetch}" * bool(self.prefetch))))
 
     def general(self) -> Iterator[KernelSpec]:
+        if self.narrow:
+            yield from (spec for one in self._wider() for spec in (one, replace(one, narrow=False)))
+            yield replace(self, narrow=False)
+        else:
+            yield from self._wider()
+
+    def _wider(self) -> Iterator[QuantizedGemm]:
         # There is always a table of taps; and a zero point that changes nothing may be applied.
         walk: Walk = self.walk or "taps"
         for prefetch, other in product(dict.fromkeys((self.prefetch, 0)), dict.fromkeys((self.walk, walk))):
@@ -133,7 +142,8 @@ class QuantizedGemm(KernelSpec):
 
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
-        for spec in cls._forms(target):
+        narrow = adds_pairs(target)
+        for spec in chain((replace(spec, narrow=narrow) for spec in cls._frequent(target)), cls._any(target)):
             spec = replace(spec, by_sign=not spec.widened and takes_signs(target, spec.type, spec.mr))
             # Of wide panels in 16 registers only what is most frequent.
             is_frequent = spec.nv == 8 and spec.walk == "taps" and spec.by_sign and not spec.ragged
@@ -141,8 +151,8 @@ class QuantizedGemm(KernelSpec):
                 yield spec
 
     @classmethod
-    def _forms(cls, target: Target) -> Iterator[QuantizedGemm]:
-        """Those that ship, before it is known which are ``by_sign``."""
+    def _frequent(cls, target: Target) -> Iterator[QuantizedGemm]:
+        """What ships of all tiles, before it is known which are ``by_sign`` and ``narrow``."""
         isa, levels = target.name, levels_of(target)
         clamped, large = Requantized(clamps=True), Requantized(clamps=True, large=True)
         lasts = [(False, False), (True, False)] + [(True, True)] * has_halves(target)
@@ -167,6 +177,12 @@ class QuantizedGemm(KernelSpec):
             plain = [replace(clamped, epilogue=ending, clamps=False) for ending in (IDENTITY, BYTE_ENDINGS[-1])]
             for mr, ragged, of_bytes in product(WIDENED_ROWS, (False, True), (clamped, *plain)):
                 yield cls(isa, mr, 1, "i8", of_bytes, "steps", ragged=ragged, widened=True)
+
+    @classmethod
+    def _any(cls, target: Target) -> Iterator[QuantizedGemm]:
+        """What ships of a few tiles, and is anything, before it is known which are ``by_sign``."""
+        isa, levels = target.name, levels_of(target)
+        large = Requantized(clamps=True, large=True)
         # Any depth is one of these ways.
         depths: list[tuple[Walk, int]] = [("taps", 0), *(("steps", short) for short in range(STEP))]
         for (mr, nv), ragged, depth in product(few_tiles(target, "quantized_gemm"), (False, True), depths):
@@ -186,7 +202,7 @@ class QuantizedGemm(KernelSpec):
         tile = Tile(f, shape, self.type, self.mr, self.nv, self.ragged, self.half)
         self._check(tile)
         at = Pointers(a, b, bias, c, residual)
-        dots = Dots(f, self.type, self.by_sign)
+        dots = Dots(f, self.type, self.by_sign, self.narrow)
         size, vectors = 4 * f.lanes, self.mr * self.nv
         sums = self.output.begin(tile, b) * self.mr
         # Those of rows too, which are quicker to make from whole vectors where rows lie in one piece.
@@ -282,20 +298,47 @@ class QuantizedGemm(KernelSpec):
                 with f.loop(0, bytes, STEP, carry=blocks.values) as loop:
                     self._prefetch(f, fetch, loop.index)
                     here, index = f.offset(panel, loop.index * panel_byte), loop.index
-                    loop.hand_on(self._products(f, dots, partial(dots.widened, index), here, loop.values))
+                    loop.hand_on(self._products(f, dots, partial(_widened, dots, index), here, loop.values))
                 blocks.hand_on(loop.results)
             return blocks.results
-        with f.loop(0, shape.depth, STEP, carry=sums) as loop:
+        whole = f.integer(0)
+        if dots.takes_elements and len(sums) + self.mr + self.nv <= f.target.registers:
+            whole = shape.depth & -dots.bytes.lanes
+            sums = self._blocks(f, dots, rows_at(f, a, shape.a_stride, self.mr), whole, b, following, sums)
+        with f.loop(whole, shape.depth, STEP, carry=sums) as loop:
             self._prefetch(f, following, loop.index)
             x, panel = f.offset(a, loop.index * self._item), f.offset(b, loop.index * panel_byte)
             loop.hand_on(self._step(f, dots, shape, x, panel, loop.values))
         return loop.results
 
-    def _prefetch(self, f: Function, following: Value, index: Value) -> None:
-        """Fetch what belongs to a step of depth."""
+    def _blocks(
+        self,
+        f: Function,
+        dots: Dots,
+        rows: Sequence[Value],
+        depth: Value,
+        b: Value,
+        following: Value,
+        sums: list[Value],
+    ) -> list[Value]:
+        """The sums plus so much of a tap, in whole vectors of every row."""
+        count = dots.bytes.lanes
+        with f.loop(0, depth, count, carry=sums) as loop:
+            self._prefetch(f, following, loop.index, count // STEP)
+            blocks = [dots.activations(f.offset(row, loop.index)) for row in rows]
+            sums = loop.values
+            for at in range(count // STEP):
+                panel = f.offset(b, (loop.index + STEP * at) * (self.nv * f.lanes))
+                sums = self._products(f, dots, partial(_element, dots, blocks, at), panel, sums)
+                f.keep_order()
+            loop.hand_on(sums)
+        return loop.results
+
+    def _prefetch(self, f: Function, following: Value, index: Value, steps: int = 1) -> None:
+        """Fetch what belongs to so many steps of depth."""
         if self.prefetch:
             fetch = f.offset(following, index * (self.prefetch * LINE // (STEP * UNROLL)))
-            for line in range(-(-self.prefetch // UNROLL)):
+            for line in range(-(-self.prefetch * steps // UNROLL)):
                 f.prefetch(f.offset(fetch, line * LINE))
 
     def _widen(self, f: Function, dots: Dots, rows: Sequence[Value], bytes: Value) -> None:
@@ -313,39 +356,53 @@ class QuantizedGemm(KernelSpec):
                 four = vector("i8", STEP)
                 dots.widen(i, f.emit(four, f"bitcast {self._word(f, row, 0, STEP)} to {four}"), 0)
                 f.keep_order()
-            return self._products(f, dots, partial(dots.widened, f.integer(0)), b, sums)
+            return self._products(f, dots, partial(_widened, dots, f.integer(0)), b, sums)
         stride = shape.a_stride
         strides = {0: f.integer(0), 1: stride, 3: stride * 3, 5: stride * 5}
         starts = {0: a, 7: f.offset(a, stride * 7)}
 
-        def word(i: int, first: int) -> Value:
+        def activation(i: int, first: int) -> Value:
             start, multiple, scale = ROW_ADDRESS[i]
-            return self._word(f, f.offset(starts[start], strides[multiple] * scale), first, dots.depth)
+            row = f.offset(starts[start], strides[multiple] * scale)
+            return dots.activation(self._word(f, row, first, dots.depth))
 
-        return self._products(f, dots, word, b, sums)
+        return self._products(f, dots, activation, b, sums)
 
     def _products(
-        self, f: Function, dots: Dots, word: Callable[[int, int], Value], b: Value, sums: list[Value]
+        self, f: Function, dots: Dots, activation: Callable[[int, int], Value], b: Value, sums: list[Value]
     ) -> list[Value]:
-        """The sums plus one step of depth: ``word(row, first byte)`` are activations."""
+        """The sums plus one step of depth: ``activation(row, first byte)`` as `Dots.add` takes them."""
         sums = list(sums)
         for first in range(0, STEP, dots.depth):
             whole = self.nv - self.half
             weights = [dots.weights(f.offset(b, (STEP * v + first) * f.lanes)) for v in range(whole)]
             if self.half:
                 weights.append(dots.half_weights(f.offset(b, (STEP * whole + first) * f.lanes)))
-            for i in range(self.mr):
-                x = dots.activation(word(i, first))
-                for v in range(self.nv):
-                    of_vector = x if v < whole else dots.half(x)
-                    sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
-                row = self.mr * self.nv + i
-                in_steps = self.by_sign and self.walk == "steps"
-                if in_steps:
-                    sums[-1] = dots.add_excess(sums[-1], x)
-                if row < len(sums) - in_steps:
-                    sums[row] = dots.add_one(sums[row], x)
+            for rows in self._in_groups(f.target):
+                known = [activation(i, first) for i in rows]
+                if self.narrow:
+                    known = f.pinned(known)
+                for i, x in zip(rows, known, strict=True):
+                    for v in range(self.nv):
+                        of_vector = x if v < whole else dots.half(x)
+                        sums[i * self.nv + v] = dots.add(sums[i * self.nv + v], of_vector, weights[v])
+                    row = self.mr * self.nv + i
+                    in_steps = self.by_sign and self.walk == "steps"
+                    if in_steps:
+                        sums[-1] = dots.add_excess(sums[-1], x)
+                    if row < len(sums) - in_steps:
+                        sums[row] = dots.add_one(sums[row], x)
+                if self.narrow:
+                    done = slice(rows[0] * self.nv, (rows[-1] + 1) * self.nv)
+                    sums[done] = f.pinned(sums[done])
         return sums
+
+    def _in_groups(self, target: Target) -> list[range]:
+        """Rows whose products may wait to be added while others are multiplied. Where two are added before, LLVM's
+        scheduler would multiply all rows first: as many are together as there are registers for."""
+        free = target.registers - (self.mr + 1) * self.nv - 1
+        count = max(1, free // (self.nv + 1)) if self.narrow else 1
+        return [range(first, min(first + count, self.mr)) for first in range(0, self.mr, count)]
 
     def _word(self, f: Function, pointer: Value, first: int, count: int) -> Value:
         """So many bytes of a step, 0 for those that it has not."""
@@ -377,9 +434,19 @@ class QuantizedGemm(KernelSpec):
             )
         if self.by_sign and not takes_signs(target, self.type, self.mr):
             raise CompileError(f"{self.name}: only a row of int8 is multiplied by sign, and not on {target.name}.")
+        if self.narrow and not adds_pairs(target):
+            raise CompileError(f"{self.name}: {target.name} multiplies -128 as any other weight.")
         if self.widened and (not multiplies_pairs(target) or self.short or self.by_sign or self.shifted):
             raise CompileError(f"{self.name}: what is widened before are whole steps of pairs that are not shifted.")
         self.output.check(self.name, tile)
+
+
+def _element(dots: Dots, blocks: Sequence[Value], number: int, row: int, _: int) -> Value:
+    return dots.element(blocks[row], number)
+
+
+def _widened(dots: Dots, start: Value, row: int, first: int) -> Value:
+    return dots.activation(dots.widened(start, row, first))
 
 
 @record(frozen=True)

@@ -138,7 +138,7 @@ class QuantizedRows(KernelSpec):
                 )
                 if staged and pairs and ragged:
                     continue
-                form = ((height, across, kept), rows, 1 + (staged and not pairs))
+                form = ((height, across, kept), rows, pixels_of(target, bool(kept), staged))
                 yield cls(isa, type, width, *form, staged=staged, ragged=ragged, clamps=clamps)
 
     def emit(self, target: Target) -> str:
@@ -166,7 +166,8 @@ class QuantizedRows(KernelSpec):
                 if self.kernel is None:
                     self._any(f, shape, reader, writer, rows, at, panel, to)
                 else:
-                    pixels = self._staged if self.staged else self._kept if self.kernel[2] else self._apart
+                    kept = self._row_by_row if reader.scheme.rows == 1 else self._kept
+                    pixels = self._staged if self.staged else kept if self.kernel[2] else self._apart
                     pixels(f, shape, reader, writer, _Block(*self.kernel, rows, at, panel, to))
         return module.text()
 
@@ -199,6 +200,42 @@ class QuantizedRows(KernelSpec):
                 last = pixels * stride
                 columns.hand_on([value for values in known[last : last + kept] for value in values])
             carried, start = columns.results, end
+
+    def _row_by_row(self, f: Function, shape: Arguments, reader: _Reader, writer: Writer, block: _Block) -> None:
+        """Nothing is interleaved: pixels share what they meet of a row of the input, and the weights of that row."""
+        height, width, stride, rows, at, panel, to = block
+        pointers = reader.pointers(rows, at, (self.rows - 1) * stride + height)
+        weights = _Weights(f, self, (height, width), stride, panel)
+        if self.rows * height * width <= HELD:
+            weights.hold()
+        parts = range(reader.scheme.parts)
+        start = f.integer(0)
+        for pixels in [count for count in TOGETHER if count <= self.pixels]:
+            end = shape.columns if pixels == 1 else start + (shape.columns - start) // pixels * pixels
+            with f.loop(start, end, pixels) as columns:
+                x = columns.index * shape.x_step
+                sums = {
+                    (row, pixel, part): writer.bias(panel, part)
+                    for row, pixel, part in product(range(self.rows), range(pixels), parts)
+                }
+                for number, pointer in enumerate(pointers):
+                    f.keep_order()
+                    line = f.offset(pointer, x)
+                    known = [
+                        reader.interleaved([reader.pixel(f.offset(line, shape.x_tap * column))])
+                        for column in range((pixels - 1) * stride + width)
+                    ]
+                    of_line = [row for row in range(self.rows) if 0 <= number - row * stride < height]
+                    for row, column, part in product(of_line, range(width), parts):
+                        weight = weights.load(row, number * width + column, 0, part)
+                        for pixel in range(pixels):
+                            key = (row, pixel, part)
+                            sums[key] = reader.dot(sums[key], known[pixel * stride + column][part], weight)
+                scales = [writer.scale(panel, part) for part in parts]
+                for row, pixel in product(range(self.rows), range(pixels)):
+                    levels = [writer.level(sums[row, pixel, part], scales[part]) for part in parts]
+                    writer.store(levels, f.offset(to, (columns.index + pixel) * shape.y_column + shape.y_row * row))
+            start = end
 
     def _finish(
         self,
@@ -455,6 +492,13 @@ class _Kept:
             )
 
 
+def pixels_of(target: Target, kept: bool, staged: bool) -> int:
+    """Pixels at a time of a known kernel, which knows what they share if it is ``kept``."""
+    if kept and scheme(target, widths(target)[0]).rows == 1:
+        return TOGETHER[0]
+    return 2 if staged and not multiplies_pairs(target) else 1
+
+
 def keeps(target: Target, kernel: Tap, rows: int, stride: int) -> bool:
     """Whether registers hold the columns that pixels share, for targets that multiply pairs."""
     height, width = kernel
@@ -492,10 +536,10 @@ class _Weights:
     def hold(self) -> None:
         """Load all now."""
         self._held = {
-            (row, *which, part): self.load(row, *which, part)
+            (row, *which, part): self._load(row, *which, part)
             for row in range(len(self._met))
             for which in self.of_row(row)
-            for part in range(self._scheme.parts)
+            for part in range(self._loads)
         }
 
     def of_row(self, row: int) -> list[tuple[int, int]]:
@@ -505,12 +549,26 @@ class _Weights:
 
     def load(self, row: int, quad: int, layer: int, part: int) -> Value:
         """A vector of them."""
-        held = self._held.get((row, quad, layer, part))
+        if self._scheme.rows > 1:
+            return self._load(row, quad, layer, part)
+        # The parts are halves of a register, as those of pixels are: they are taken apart where they are multiplied.
+        whole, lanes = self._load(row, quad, layer, 0), self._scheme.width // self._scheme.parts
+        return self._f.shuffle(whole, whole, range(part * lanes, (part + 1) * lanes))
+
+    @property
+    def _loads(self) -> int:
+        """Of the weights of a quad."""
+        return self._scheme.parts if self._scheme.rows > 1 else 1
+
+    def _load(self, row: int, quad: int, layer: int, number: int) -> Value:
+        held = self._held.get((row, quad, layer, number))
         if held is not None:
             return held
-        number = (row * len(self.quads) + quad) * self._layers + layer
-        at = self._scheme.head_bytes + (number * self._scheme.parts + part) * self._scheme.vector_bytes
-        return load_weight(self._f, self._scheme, self._f.offset(self._panel, at))
+        first = ((row * len(self.quads) + quad) * self._layers + layer) * self._scheme.parts
+        at = self._scheme.head_bytes + (first + number) * self._scheme.vector_bytes
+        whole = self._scheme.parts // self._loads
+        type = vector(f"i{8 * self._scheme.item}", whole * self._scheme.vector_bytes // self._scheme.item)
+        return self._f.load(type, self._f.offset(self._panel, at))
 
 
 class _Reader:

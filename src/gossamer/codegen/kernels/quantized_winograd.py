@@ -80,14 +80,18 @@ def plane_bytes(rows: int, channels: int, item: int) -> int:
 
 
 def tiles_of(target: Target) -> int:
-    """How many tiles a microkernel does: six registers have the sums of each, and there are two more."""
+    """How many tiles a microkernel does: six registers have the sums of each, and there are two more. Elements that are
+    multiplied have to be in one of 16 of NEON's registers, which leaves no room for a fourth tile."""
+    if target.by_element:
+        return 3
     return 4 if target.registers >= 32 else 2
 
 
 def vectors_of(target: Target) -> int:
     """How many vectors of channels a panel has. In 16 registers there are two, and half of the planes at a time: then
-    there are as many loads as sums, and not half as many again, which is more than Zen 4 loads meanwhile."""
-    return 1 if target.registers >= 32 else 2
+    there are as many loads as sums, and not half as many again, which is more than Zen 4 loads meanwhile. So it is
+    where a product takes an element of a register, and a load cannot be part of it."""
+    return 1 if target.registers >= 32 and not target.by_element else 2
 
 
 def turns_of(target: Target, mr: int) -> int:
@@ -161,7 +165,7 @@ class QuantizedWinogradWeights(KernelSpec):
                     to = f.offset(to, pairs * (at_a_time * size))
                     parts = [f.load(vector("i32", 4), f.offset(here, lane * row)) for lane in range(lanes)]
                     for column in columns_of_four(f, parts):
-                        f.store(column, to)
+                        f.store(Pairs(f).packed(column), to)
                         to = f.offset(to, at_a_time * size)
             header = f.offset(a.header, number * (HEADER * size))
             words = vector("i32", lanes)
@@ -277,19 +281,21 @@ class QuantizedWinogradProduct(KernelSpec):
             planes = [shape.v_plane * (count * part + plane) for plane in range(count)]
             panels = [f.offset(b, steps * (size * (SIDE * number + count * part))) for number in range(nv)]
             # A step at a time: LLVM takes the sums of several apart, into products and additions.
-            with f.loop(0, steps, carry=[f.constant(words, 0)] * (len(some) * nv * count)) as loop:
-                sums = list(loop.values)
+            together = pairs.together
+            with f.loop(0, steps, together, carry=[f.constant(words, 0)] * (len(some) * nv * count)) as loop:
+                sums, known = list(loop.values), dict[int, Value]()
                 weights_at = [f.offset(panel, loop.index * (count * size)) for panel in panels]
                 starts = [f.offset(tile, loop.index * 4) for tile in some]
-                for line in range(lines):
+                for line in range(lines * together):
                     f.prefetch(f.offset(fetch, loop.index * (lines * LINE) + line * LINE))
-                for plane, offset in enumerate(planes):
-                    weights = [pairs.weights(f.offset(panel, plane * size)) for panel in weights_at]
+                for (plane, offset), step in product(enumerate(planes), range(together)):
+                    weights = [pairs.weights(f.offset(panel, (step * count + plane) * size)) for panel in weights_at]
                     for i, start in enumerate(starts):
-                        x = pairs.activation(f.offset(start, offset))
+                        if step == 0:
+                            known[i] = pairs.activation(f.offset(start, offset))
                         for number in range(nv):
                             at = (i * nv + number) * count + plane
-                            sums[at] = pairs.add(sums[at], x, weights[number])
+                            sums[at] = pairs.add(sums[at], known[i], weights[number], step)
                 loop.hand_on(sums)
             fetch = f.offset(fetch, steps * (lines * LINE))
             # The transformation is linear: what other planes add to it is added to what is there.
@@ -310,19 +316,32 @@ class Pairs:
         self.f = f
         self.words = vector("i32", f.lanes)
         self.type = vector("i16", 2 * f.lanes)
+        self.together = 2 if f.target.by_element else 1
+        """Steps whose activations are loaded at once; the depth has a multiple of so many."""
 
     def weights(self, pointer: Value) -> Value:
         """Weights of a vector of channels."""
         return self.f.load(self.type, pointer)
 
-    def activation(self, pointer: Value) -> Value:
-        """Two activations for every channel."""
+    def packed(self, pairs: Value) -> Value:
+        """A pair of every channel as `weights` reads it: where elements are multiplied, the first of all, and then the
+        other."""
         f = self.f
+        if not f.target.by_element:
+            return pairs
+        both = f.emit(self.type, f"bitcast {pairs} to {self.type}")
+        return f.shuffle(both, both, [*range(0, self.type.lanes, 2), *range(1, self.type.lanes, 2)])
+
+    def activation(self, pointer: Value) -> Value:
+        """Two activations for every channel, or, where elements are multiplied, those of all steps together."""
+        f = self.f
+        if f.target.by_element:
+            return f.load(vector("i16", 2 * self.together), pointer)
         both = f.splat(f.emit(I32, f"load i32, {pointer}, align 2"))
         return f.emit(self.type, f"bitcast {both} to {self.type}")
 
-    def add(self, sum: Value, x: Value, weights: Value) -> Value:
-        """The sum and two more products of every channel."""
+    def add(self, sum: Value, x: Value, weights: Value, step: int = 0) -> Value:
+        """The sum and two more products of every channel: of a step of those together."""
         f, words, type = self.f, self.words, self.type
         if f.target.dot == "unsigned":
             name = f"llvm.x86.avx512.vpdpwssd.{f.target.vector_bits}"
@@ -332,10 +351,13 @@ class Pairs:
             name = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd"}[f.lanes]
             f.module.declare(f"declare {words} @{name}({type}, {type})")
             return f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({weights}, {x})"))
-        for first in range(2):
-            a, b = (f.shuffle(value, value, range(first, type.lanes, 2)) for value in (weights, x))
-            wide = [f.emit(words, f"sext {value} to {words}") for value in (a, b)]
-            sum = f.wrapping("add", sum, f.wrapping("mul", *wide))
+        half = vector("i16", f.lanes)
+        name = f"llvm.aarch64.neon.smull.{words.suffix}"
+        f.module.declare(f"declare {words} @{name}({half}, {half})")
+        for number in range(2):
+            of_weights = f.shuffle(weights, weights, range(number * f.lanes, (number + 1) * f.lanes))
+            element = f.shuffle(x, x, [2 * step + number] * f.lanes)
+            sum = f.wrapping("add", sum, f.emit(words, f"call {words} @{name}({of_weights}, {element})"))
         return sum
 
 
