@@ -15,6 +15,9 @@ from tests.ops.reference import REFERENCE, assert_refused
 N1_TO_1 = MulOptions(fused_activation_function=ActivationFunctionType.RELU_N1_TO_1)
 
 
+INF, NAN = np.inf, np.nan
+
+
 def _complex() -> Operand:
     return tensor([1], np.complex64)
 
@@ -65,6 +68,26 @@ CASES = [
         "complex",
         [tensor([1 + 2j], np.complex64), tensor([3 - 1j], np.complex64)],
         [tensor([5 + 5j], np.complex64)],
+        MulOptions(),
+    ),
+    Case(
+        "complex_infinities",
+        [
+            tensor([complex(0, INF), complex(INF, NAN), 3e38 + 3e38j, 0, 3e38 + 3e38j], np.complex64),
+            tensor([complex(INF, INF), 1, complex(0, NAN), complex(INF, 1), 10 - 10j], np.complex64),
+        ],
+        [
+            tensor(
+                [complex(-INF, INF), complex(INF, NAN), complex(NAN, NAN), complex(NAN, NAN), complex(INF, NAN)],
+                np.complex64,
+            )
+        ],
+        MulOptions(),
+    ),
+    Case(
+        "complex_rounds_each_product",
+        [tensor([1 + 2**-12 + 1j], np.complex64), tensor([1 + 2**-12 + (1 + 2**-11) * 1j], np.complex64)],
+        [tensor([(2 + 2**-10) * 1j], np.complex64)],
         MulOptions(),
     ),
     Case(

@@ -99,7 +99,11 @@ WORD_MAPS: tuple[tuple[Expression, str], ...] = (
 """Sums, differences and products of int16, as operators are lowered, and what their numbers are."""
 
 BYTES: tuple[Byte, ...] = get_args(Byte)
-NUMBERS = tuple(name for name in ELEMENT_OF.values() if name != "bool" and ELEMENTS[name].computed == name)
+NUMBERS = tuple(
+    name
+    for name in ELEMENT_OF.values()
+    if ELEMENTS[name].kind not in ("bool", "complex") and ELEMENTS[name].computed == name
+)
 COMPARED = tuple(name for name in NUMBERS if name != "f64")
 
 WINDOWS = tuple((size, size, stride) for size in (3, 5, 7) for stride in (1, 2))

@@ -1,7 +1,7 @@
 """Element types: how they lie in memory, what arithmetic they have in registers, and how one becomes another.
 
 bool is a byte in memory and a mask in registers. float16 and bfloat16 are computed in float32, to which they are
-widened when they are loaded; so an expression knows neither.
+widened when they are loaded; so an expression knows neither. complex64 is an integer of the bits of both its parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gossamer.codegen.ir import Value
 from gossamer.errors import CompileError
 from gossamer.schema.enums import TensorType
 
-Kind = Literal["float", "double", "signed", "unsigned", "bool"]
+Kind = Literal["float", "double", "signed", "unsigned", "bool", "complex"]
 
 
 class Element(NamedTuple):
@@ -36,6 +36,7 @@ ELEMENTS: dict[str, Element] = {
     **{f"i{bits}": Element(f"i{bits}", bits, "signed", f"i{bits}", f"i{bits}") for bits in (8, 16, 32, 64)},
     **{f"u{bits}": Element(f"i{bits}", bits, "unsigned", f"i{bits}", f"u{bits}") for bits in (8, 16, 32, 64)},
     "bool": Element("i8", 8, "bool", "i1", "bool"),
+    "c64": Element("i64", 64, "complex", "i64", "c64"),
 }
 """All of them, by name."""
 
@@ -53,6 +54,7 @@ ELEMENT_OF: dict[TensorType, str] = {
     TensorType.UINT32: "u32",
     TensorType.UINT64: "u64",
     TensorType.BOOL: "bool",
+    TensorType.COMPLEX64: "c64",
 }
 """The names of those that tensors have."""
 
@@ -98,12 +100,18 @@ def stored(value: Value, name: str) -> Value:
 
 def convert(value: Value, source: str, target: str) -> Value:
     """What CAST makes of values: floats become integers by truncation, saturated, NaN the greatest one; integers wrap;
-    bool is whether a number is not 0."""
+    bool is whether a number is not 0. A complex number is its
+    real part."""
     source, target = element(source).computed, element(target).computed
     if source == target:
         return value
     f = value.function
     from_, to = ELEMENTS[source], ELEMENTS[target]
+    if from_.kind == "complex":
+        return convert(parts(value)[0], "f32", target)
+    if to.kind == "complex":
+        real = convert(value, source, "f32")
+        return joined(real, f.constant(real.type, 0.0))
     type = value.type.with_element(to.register)
     if to.kind == "bool":
         return f.compare("une" if value.type.is_float else "ne", value, 0)
@@ -119,6 +127,21 @@ def convert(value: Value, source: str, target: str) -> Value:
     if from_.kind != "bool" and to.bits < from_.bits:
         return f.emit(type, f"trunc {value} to {type}")
     return f.emit(type, f"{'sext' if signed else 'zext'} {value} to {type}")
+
+
+def parts(value: Value) -> tuple[Value, Value]:
+    """The real and the imaginary part of complex numbers."""
+    f, words = value.function, value.type.with_element("i32")
+    high = f.wrapping("lshr", value, f.constant(value.type, 32))
+    real, imaginary = (f.bits(f.emit(words, f"trunc {part} to {words}"), "float") for part in (value, high))
+    return real, imaginary
+
+
+def joined(real: Value, imaginary: Value) -> Value:
+    """Complex numbers of their parts."""
+    f, type = real.function, real.type.with_element("i64")
+    low, high = (f.emit(type, f"zext {f.bits(part, 'i32')} to {type}") for part in (real, imaginary))
+    return low | (high << 32)
 
 
 def _truncated(value: Value, to: Element) -> Value:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Union, get_args
 
-from gossamer.codegen import elements, fixed_point, floats, ir, quantized
+from gossamer.codegen import complex_numbers, elements, fixed_point, floats, ir, quantized
 from gossamer.codegen.elements import ELEMENTS, Kind
 from gossamer.codegen.ir import Value
 from gossamer.errors import CompileError
@@ -254,7 +254,7 @@ FUNCTIONS: dict[str, Function] = {
     # Of numbers
     "add": Function(2, _arithmetic("add")),
     "sub": Function(2, _arithmetic("sub")),
-    "mul": Function(2, _arithmetic("mul")),
+    "mul": Function(2, {**_arithmetic("mul"), "complex": complex_numbers.multiply}),
     "div": Function(
         2,
         {

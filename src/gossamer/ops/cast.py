@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from gossamer.dtypes import is_packed, numpy_dtype, type_name, unpacked_type
-from gossamer.ops._complex import joined, part
 from gossamer.ops.lowering import Lowering
 from gossamer.ops.op_def import Array, InvokeContext, OpDef, PrepareContext, Version
 from gossamer.ops.op_signature import FLOAT8, in_or_out, input_type, output_type
@@ -101,15 +100,10 @@ def lower(graph: Lowering) -> None:
     if given == wanted:
         graph.result(graph.value(0))
         return
-    x = part(graph, 0, 0) if given == TensorType.COMPLEX64 else graph.value(0)
+    x = graph.value(0)
     if is_packed(wanted):
         wide = graph.cast(x, TensorType.INT32)
         bounds = (graph.scalar(bound, wide) for bound in integer_range(wanted))
         graph.result(graph.map(("min", ("max", 0, 1), 2), wide, *bounds, type=unpacked_type(wanted)))
         return
-    if wanted != TensorType.COMPLEX64:
-        graph.result(graph.cast(x, wanted))
-        return
-    real = graph.reshape(graph.cast(x, TensorType.FLOAT32), (*x.shape, 1))
-    imaginary = graph.scalar(0, real).broadcast(real.shape)
-    graph.result(joined(graph, graph.concat([real, imaginary], len(x.shape))))
+    graph.result(graph.cast(x, wanted))

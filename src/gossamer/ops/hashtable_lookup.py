@@ -20,7 +20,6 @@ from gossamer.schema.enums import TensorType
 _BITS = {
     **dict.fromkeys(FLOAT8_TYPES, TensorType.UINT8),
     **dict.fromkeys((TensorType.FLOAT16, TensorType.BFLOAT16), TensorType.UINT16),
-    TensorType.COMPLEX64: TensorType.UINT64,
 }
 """Types whose elements no map hands on as they are, and those of the same size whose elements it does."""
 

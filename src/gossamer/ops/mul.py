@@ -2,7 +2,7 @@
 
 Floats are clamped to the activation, or without one to their finite range: overflow gives the largest number, not
 infinity. (Machine code leaves infinity, as XNNPACK does.) int32, int64, uint32 and unquantised int16 wrap, then are
-clamped. complex64 takes no activation.
+clamped. complex64 takes no activation, and is multiplied as in `gossamer.ops._complex`.
 
 uint8, int8 and int16 with a quantized output (TFLite's ``reference_integer_ops::Mul``): ``(x - zero_x) * (y - zero_y)``
 in 32 bits, times ``scale_x * scale_y / scale_out`` (a float32 product, made a 32-bit multiplier and a shift), plus the
@@ -21,6 +21,7 @@ import numpy as np
 from gossamer.dtypes import numpy_dtype
 from gossamer.ops import _xnnpack_elementwise
 from gossamer.ops._broadcast import broadcast_shape
+from gossamer.ops._complex import product
 from gossamer.ops._elementwise import (
     fused_activation,
     lower_elementwise,
@@ -145,14 +146,13 @@ def _prepare_quantized(ctx: PrepareContext, activation: int) -> _Quantized:
 
 def _multiply(x: Array, y: Array, activation: int, quantized: _Quantized | None) -> Array:
     if quantized is None:
-        product = np.multiply(x, y)
-        return product if product.dtype.kind == "c" else fused_activation(product, activation)
+        return product(x, y) if x.dtype == np.complex64 else fused_activation(np.multiply(x, y), activation)
     zero_x, zero_y, zero_output = quantized.zero_points
     if x.dtype == np.int16 and quantized.dtype != np.int16:
         result = rounding_divide_by_pot(high_mul(x, y, bits=16), 8)
     else:
-        product = (x.astype(np.int64) - zero_x) * (y.astype(np.int64) - zero_y)
-        result = multiply_by_quantized_multiplier(product, *quantized.multiplier)
+        levels_of_both = (x.astype(np.int64) - zero_x) * (y.astype(np.int64) - zero_y)
+        result = multiply_by_quantized_multiplier(levels_of_both, *quantized.multiplier)
     levels: Array = np.minimum(np.maximum(result + zero_output, quantized.low), quantized.high)
     return levels.astype(quantized.dtype)
 
@@ -186,6 +186,6 @@ def lower(graph: Lowering) -> None:
 def _lower_fractions(graph: Lowering, quantized: _Quantized) -> None:
     """int16 to 8 bits."""
     limits = graph.parameters(quantized.zero_points[2], quantized.low, quantized.high)
-    product = ("limit", ("roundshift", ("product16", FIRST, SECOND), 2), 3)
+    levels = ("limit", ("roundshift", ("product16", FIRST, SECOND), 2), 3)
     operands = graph.value(0), graph.value(1), graph.array(np.array(8, np.int32)), limits
-    graph.result(graph.map(product, *operands, type=graph.output().type))
+    graph.result(graph.map(levels, *operands, type=graph.output().type))

@@ -262,6 +262,8 @@ def everything(dtype: str, count: int) -> np.ndarray:
     rng = np.random.default_rng(count)
     if dtype == "bool":
         return rng.integers(0, 2, count).astype(bool)
+    if dtype == "complex64":
+        return everything("float32", 2 * count).view(dtype)
     if dtype.startswith("float"):
         special = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, -0.5, 1.5, 2.5, -2.5, 127.5, -128.5, 2.0**31, -(2.0**31),
                    2.0**32, 2.0**63, -(2.0**63), 3e9, 1e10, -1e10, 1e30, 65504.0, 1e-7, 2147483520.0]  # fmt: skip
@@ -549,7 +551,7 @@ def test_every_function_compiles(target: Target, every: bool) -> None:
     for name, function in FUNCTIONS.items():
         kinds = {
             "float": ("f32", "f16", "bf16"), "double": ("f64",), "bool": ("bool",),
-            "signed": ("i8", "i16", "i32", "i64"), "unsigned": ("u8", "u16", "u32"),
+            "signed": ("i8", "i16", "i32", "i64"), "unsigned": ("u8", "u16", "u32"), "complex": ("c64",),
         }  # fmt: skip
         letters = "v" * (function.arity - 1) + "vp"[function.reads is not None]
         letters = {"lookuprow": "vsp"}.get(name, letters)

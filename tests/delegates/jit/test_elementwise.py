@@ -18,6 +18,7 @@ from gossamer.dtypes import numpy_dtype
 from gossamer.errors import InvokeError
 from gossamer.schema import (
     AddOptions,
+    CastOptions,
     ConcatenationOptions,
     DivOptions,
     MulOptions,
@@ -211,7 +212,9 @@ def test_what_stays_on_the_reference_kernels() -> None:
     assert refusal("POW", [INT] * 3) == ""
     assert refusal("POW", [FLOAT] * 3) == ""
     assert refusal("SIGN", [TensorType.FLOAT64] * 2) == ""
-    assert refusal("MUL", [complex64] * 3) == "there is no arithmetic of complex64"
+    assert refusal("MUL", [complex64] * 3) == ""
+    assert refusal("SELECT", [TensorType.BOOL, *[complex64] * 3]) == ""
+    assert refusal("CAST", [TensorType.INT8, complex64], CastOptions()) == ""
 
 
 @pytest.mark.parametrize("name", ["ADD", "FLOOR_DIV"])

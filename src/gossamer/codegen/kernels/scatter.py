@@ -55,8 +55,9 @@ class Scatter(KernelSpec):
     @classmethod
     def ships(cls, target: Target) -> Iterator[KernelSpec]:
         for type, combine in product(ELEMENT_OF.values(), COMBINES):
-            if combine not in ("add", "mul") or type != "bool":
-                yield cls(target.name, known_as(type, combine), combine)
+            known = known_as(type, combine)
+            if combine == "set" or element(known).kind in FUNCTIONS[combine].emit:
+                yield cls(target.name, known, combine)
 
     def emit(self, target: Target) -> str:
         if self.combine not in COMBINES or self.type != known_as(self.type, self.combine):

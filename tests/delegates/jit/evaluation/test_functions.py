@@ -108,7 +108,7 @@ def machine_code(expression: tuple, operands: list[Array], types: list[str]) -> 
 
 KINDS = {
     "float": ("f32",), "double": ("f64",), "bool": ("bool",), "signed": ("i8", "i16", "i32", "i64"),
-    "unsigned": ("u8", "u16", "u32"),
+    "unsigned": ("u8", "u16", "u32"), "complex": ("c64",),
 }  # fmt: skip
 ULPS = 8
 """Of functions that are no instructions."""

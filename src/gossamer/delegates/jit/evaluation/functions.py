@@ -16,6 +16,7 @@ from gossamer.codegen.elements import ELEMENTS
 from gossamer.codegen.expression import Expression
 from gossamer.codegen.floats import GREATEST
 from gossamer.ops import _fixed_point, _lookup_tables
+from gossamer.ops._complex import product as complex_product
 from gossamer.ops.gelu import erfc
 from gossamer.quantization import (
     high_mul,
@@ -27,7 +28,9 @@ from gossamer.quantization import (
 Array = NDArray[Any]
 
 DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype({"float": "f4", "double": "f8", "bool": "?"}.get(one.kind) or f"{name[0]}{one.bits // 8}")
+    name: np.dtype(
+        {"float": "f4", "double": "f8", "bool": "?", "complex": "c8"}.get(one.kind) or f"{name[0]}{one.bits // 8}"
+    )
     for name, one in ELEMENTS.items()
     if one.computed == name
 }
@@ -53,9 +56,11 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
     """What CAST makes of values; see `gossamer.codegen.elements.convert`."""
     if x.dtype == dtype:
         return x
+    if x.dtype.kind == "c":
+        x = x.real
     if dtype.kind == "b":
         return np.not_equal(x, 0)
-    if x.dtype.kind != "f" or dtype.kind == "f":
+    if x.dtype.kind != "f" or dtype.kind in "fc":
         return x.astype(dtype)
     low, greatest = np.iinfo(dtype).min, np.iinfo(dtype).max
     fits = x < float(greatest) + 1  # no NaN
@@ -125,6 +130,10 @@ def _clamp(low: int, high: int | None = None) -> Callable[[Array], Array]:
         return x if high is None else np.minimum(x, x.dtype.type(high))
 
     return clamp
+
+
+def _multiply(x: Array, y: Array) -> Array:
+    return complex_product(x, y) if x.dtype.kind == "c" else np.multiply(x, y)
 
 
 def _quotient(x: Array, y: Array) -> Array:
@@ -237,7 +246,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     # Of numbers
     "add": np.add,
     "sub": np.subtract,
-    "mul": np.multiply,
+    "mul": _multiply,
     "div": _divide,
     "floordiv": _floor_divide,
     "floormod": _floor_modulo,
