@@ -47,16 +47,23 @@ def requantization(to: FixedPointRequantization) -> FixedPoint:
 
 def without_products(graph: Lowering, bias: View | None, to: FixedPoint, channels: int) -> View:
     """What a bias becomes by itself: [channels]."""
-    if bias is not None and not bias.is_constant:
-        graph.refuse("the bias is only known when the model runs")
-    wide = to.rounding == "once"
-    type = np.int64 if wide else np.int32
-    sums = np.zeros(channels, type) if bias is None else np.asarray(bias.buffer.array, type).reshape(channels)
+    nothing = graph.array(np.zeros(channels, np.int32))
+    return requantized(graph, nothing, nothing if bias is None else graph.reshape(bias, (channels,)), to)
+
+
+def requantized(graph: Lowering, sums: View, bias: View, to: FixedPoint) -> View:
+    """int16 levels [..., N] of integer sums and a bias [N], of 32 or 64 bits each."""
+    type = "i32" if to.rounding == "twice" else "i64"
+    total, channels = ("add", (f"to{type}", 0), (f"to{type}", 1)), sums.shape[-1]
+    if to.rounding == "double":
+        multipliers = graph.array(np.broadcast_to(to.multipliers, channels).astype(np.float64))
+        low, high = (graph.array(np.array(bound, np.float64)) for bound in (to.low, to.high))
+        real = ("min", ("max", ("mul", ("tof64", total), 2), 3), 4)
+        return graph.map(("roundawayi32", real), sums, bias, multipliers, low, high, type=I16)
     numbers = (to.multipliers, np.asarray(to.exponents))
-    each = [graph.array(np.broadcast_to(row, channels).astype(type)) for row in numbers]
-    rounded = ("requant64" if wide else "requantup", 0, 1, 2)
-    bounds = graph.parameters(0, to.low, to.high)
-    return graph.map(("limit", rounded, 3), graph.array(sums), *each, bounds, type=I16)
+    each = [graph.array(np.broadcast_to(row, channels).astype(f"int{type[1:]}")) for row in numbers]
+    rounded = ("requant64" if to.rounding == "once" else "requantup", total, 2, 3)
+    return graph.map(("limit", rounded, 4), sums, bias, *each, graph.parameters(0, to.low, to.high), type=I16)
 
 
 def products(graph: Lowering, x: View, weights: View, zero_point: int) -> View:
@@ -75,10 +82,10 @@ def products_of_levels(graph: Lowering, x: View, weights: View) -> View:
 
 
 def convolution_of_computed(
-    graph: Lowering, x: View, filter: View, bias: View | None, windows: Geometry, to: FixedPoint
+    graph: Lowering, x: View, filter: View, bias: View | None, windows: Geometry, to: FixedPoint | None
 ) -> View:
     """A convolution with int8 weights [O, h, w, C] that the model computes: the product of rows of what each window
-    sees and a matrix, which need not be packed."""
+    sees and a matrix, which need not be packed. Without ``to`` and a bias, its sums, of 64 bits."""
     units, *taps, depth = filter.shape
     if x.shape[3] != depth:
         graph.refuse("weights of several groups are only known when the model runs")
@@ -94,4 +101,6 @@ def convolution_of_computed(
         seen.append(image)
     rows = graph.reshape(graph.concat(seen, 3), (x.shape[0] * prod(windows.output), prod(taps) * depth))
     matrix = graph.reshape(graph.cast(filter, I16), (units, prod(taps) * depth)).permute((1, 0))
-    return graph.reshape(graph.quantized_matmul(rows, matrix, to, bias=bias), (x.shape[0], *windows.output, units))
+    return graph.reshape(
+        graph.quantized_matmul(rows, matrix, to, I64 if to is None else I16, bias), (x.shape[0], *windows.output, units)
+    )

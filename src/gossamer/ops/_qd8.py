@@ -75,10 +75,16 @@ def scales_of(graph: Lowering, position: int) -> View:
     return graph.array(graph.input(position).quantization.scales.astype(np.float32))
 
 
+def has_constant_bias(graph: Lowering, position: int) -> bool:
+    """Whether the model computes no bias: if it does, LiteRT leaves the operator to its own kernel."""
+    bias = graph.optional(position)
+    return bias is None or bias.is_constant
+
+
 def bias_of(graph: Lowering, position: int) -> View | None:
-    """A bias. Refused if the model computes it: then LiteRT leaves the operator to its own kernel."""
-    if graph.optional(position) is not None:
-        graph.known(position)
+    """A bias. Refused if the model computes it."""
+    if not has_constant_bias(graph, position):
+        graph.refuse("the bias is only known when the model runs")
     return graph.optional_value(position)
 
 
@@ -272,6 +278,8 @@ def depthwise(graph: Lowering, x: View, weights: View, scales: View, bias: View 
         graph.refuse(f"a hybrid filter has more than {MAX_TAPS} elements")
     if x.shape[0] > MOST_IMAGES:
         graph.limit(f"a hybrid convolution has more than {MOST_IMAGES} images")
-    levels, headers = images(graph, x, "builtin")
     bias = graph.array(np.zeros(channels, np.float32)) if bias is None else graph.reshape(bias, (channels,))
+    if not bias.is_constant:  # which is packed
+        return graph.map("add", depthwise(graph, x, weights, scales, None, geometry), bias)
+    levels, headers = images(graph, x, "builtin")
     return graph.hybrid_depthwise(levels, weights, scales, bias, headers, geometry)

@@ -210,13 +210,13 @@ def lower(graph: Lowering) -> None:
     if graph.input(0).type in (TensorType.INT8, TensorType.UINT8):
         _lower_bytes(graph)
         return
-    if graph.input(1).type == TensorType.INT8:
+    if graph.input(1).type == TensorType.INT8 and graph.input(1).is_constant and _qd8.has_constant_bias(graph, 2):
         filter, scales = _qd8.weights_of(graph, 1, ignores_zero_points=True), _qd8.scales_of(graph, 1)
         windows = geometry(graph.data.windows)
         y = _qd8.convolution(graph, graph.value(0), filter, scales, _qd8.bias_of(graph, 2), windows)
         graph.result(_qd8.clamped(graph, y, graph.options.fused_activation_function))
         return
-    if graph.input(1).type in (TensorType.INT4, TensorType.UINT8):
+    if graph.input(1).type in (TensorType.INT8, TensorType.INT4, TensorType.UINT8):
         graph.result(_lower_builtin_hybrid(graph))
         return
     x, filter, bias = graph.floats(0, 1, 2)
@@ -241,14 +241,19 @@ def _of_narrow_groups(graph: Lowering, x: View) -> View | None:
 
 
 def _lower_builtin_hybrid(graph: Lowering) -> View:
-    """Filters that XNNPACK does not take, with images as TFLite's kernel quantizes them, each by its own range."""
+    """What XNNPACK does not take: other filters, and those and biases that the model computes. Images are as TFLite's
+    kernel quantizes them, each by its own range."""
     data: Data = graph.data
     image = graph.input(0).shape
     rows = lower_rows(graph, graph.reshape(graph.value(0), (image[0], math.prod(image[1:]))), data.per_channel)
-    levels, filter = graph.reshape(rows.levels, image), graph.array(signed(graph.known(1)), TensorType.INT8)
-    sums = graph.quantized_convolution(levels, filter, None, geometry(data.windows), None, TensorType.INT32)
+    levels, windows = graph.reshape(rows.levels, image), geometry(data.windows)
+    if graph.constant(1) is None and graph.input(1).type == TensorType.INT8:
+        sums = _int16.convolution_of_computed(graph, levels, graph.value(1), None, windows, None)
+    else:
+        filter = graph.array(signed(graph.known(1)), TensorType.INT8)
+        sums = graph.quantized_convolution(levels, filter, None, windows, None, TensorType.INT32)
     scale: Expression = ("mul", ("mul", ("tof32", 0), 2), 1)
-    if not data.per_channel:
+    if not data.per_channel or graph.input(1).type == TensorType.INT8:
         scale = ("mul", ("tof32", 0), ("mul", 1, 2))
     scales = graph.reshape(rows.scales, (image[0], 1, 1, 1)), graph.array(np.asarray(data.scales, np.float32))
     y = graph.map(("add", scale, 3), sums, *scales, graph.value(2), type=TensorType.FLOAT32)

@@ -199,7 +199,7 @@ def _lower_hybrid(graph: Lowering) -> View:
         graph.refuse("hybrid weights have one scale")
     graph.known(1)
     weights = graph.reshape(filter, filter.shape[1:])
-    y = _qd8.depthwise(graph, graph.value(0), weights, scales, _qd8.bias_of(graph, 2), geometry(graph.data.windows))
+    y = _qd8.depthwise(graph, graph.value(0), weights, scales, graph.optional_value(2), geometry(graph.data.windows))
     return graph.activation(y, graph.options.fused_activation_function)
 
 

@@ -579,7 +579,10 @@ def _lower_hybrid(graph: Lowering) -> None:
         bias = _qd8.bias_of(graph, 2)
         y = _blockwise.lower_product(graph, x, graph.known(1), size, scales, bias)
         y = _qd8.clamped(graph, y, activation)
-    elif weights.type == U8 or not weights.is_constant or _is_odd(graph) or activation not in CLAMPS:
+    elif (
+        weights.type == U8 or not (weights.is_constant and _qd8.has_constant_bias(graph, 2)) or _is_odd(graph)
+        or activation not in CLAMPS
+    ):  # fmt: skip
         y = _lower_builtin_hybrid(graph, x)
     else:
         scales, bias = _qd8.scales_of(graph, 1), _qd8.bias_of(graph, 2)

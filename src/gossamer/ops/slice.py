@@ -10,7 +10,10 @@ it is complete (and checked when the model runs). Otherwise the output is dynami
 
 from __future__ import annotations
 
+import numpy as np
+
 from gossamer.affine import Affine
+from gossamer.dtypes import numpy_dtype
 from gossamer.ops._layout import INDEX_TYPES, WHOLE_BYTE_TYPES, integers, require_output_type, require_shape
 from gossamer.ops._slices import sliced
 from gossamer.ops.lowering import Lowering
@@ -74,10 +77,13 @@ def lower(graph: Lowering) -> None:
         graph.result(part)
         return
     first, sizes = graph.numbers(1), graph.numbers(2)
+    if any(not length.is_constant and not graph.is_at_most(0, length) for length in sizes):
+        if graph.outputs[0].is_dynamic:
+            graph.refuse("whether a size is -1, all that is left, is only known when the model runs")
+        graph.result(_believed(graph, part))
+        return
     last = []
     for number, length, extent in zip(first, sizes, part.shape, strict=True):
-        if not length.is_constant and not graph.is_at_most(0, length):
-            graph.refuse("whether a size is -1, all that is left, is only known when the model runs")
         last.append(Affine(extent) if length == Affine(-1) else number + length)
         if number.is_constant and last[-1].is_constant and not 0 <= number.constant <= last[-1].constant <= extent:
             graph.refuse("it reaches outside")
@@ -93,6 +99,24 @@ def lower(graph: Lowering) -> None:
     if not graph.outputs[0].is_dynamic and box.shape != graph.output().shape:
         graph.refuse("begin is only known when the model runs, and so is a size")
     graph.result(box)
+
+
+def _believed(graph: Lowering, x: View) -> View:
+    """A box as large as the file says. Where the run says another size, it is a fault."""
+    begin, size, shape = graph.value(1), graph.value(2), graph.output().shape
+    if 0 in shape:
+        graph.refuse("it has no elements")
+    wanted, last = (
+        graph.worked_out((len(shape),), begin.type, np.array, numbers, numpy_dtype(begin.type))
+        for numbers in (shape, tuple([extent - count for extent, count in zip(x.shape, shape, strict=True)]))
+    )
+    is_rest = ("and", ("less", 1, 4), ("equal", 0, 3))
+    is_wanted = ("or", ("equal", 1, 2), is_rest)
+    one, zero = graph.scalar(1, begin), graph.scalar(0, begin)
+    # As checked numbers are not 0, where a box begins is one more; none begins at -1.
+    raised = graph.map(("select", is_wanted, ("add", 0, 5), 4), begin, size, wanted, last, zero, one)
+    checked = graph.kernel("nonzero", raised, shape=raised.shape, type=raised.type)
+    return graph.gather(x, graph.map("sub", checked, one), range(len(shape)), shape)
 
 
 def _box(ctx: Context, shape: Shape, begin: Array, size: Array) -> tuple[slice, ...]:

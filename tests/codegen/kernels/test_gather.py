@@ -35,6 +35,7 @@ def gather(spec: Gather, x: np.ndarray, y: np.ndarray, indices: np.ndarray, tabl
         "components": len(table) // len(AXIS),
         "groups": 1,
         "positions": positions,
+        "last": more.get("positions", positions),
         "rows": rows,
         "columns": columns,
         "block": max(columns, 1),

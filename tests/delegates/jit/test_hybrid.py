@@ -320,3 +320,43 @@ def test_computed_weights(seed: int, peer: bool) -> None:
         for one in (interpreter, other)
     )
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["reference", "litert"])
+@pytest.mark.parametrize("op", [FULLY_CONNECTED, CONV_2D, DEPTHWISE_CONV_2D], ids=lambda op: op.name)
+@pytest.mark.parametrize("is_constant", [True, False], ids=["weights", "computed weights"])
+def test_computed_biases(op: OpDef, is_constant: bool, peer: bool) -> None:
+    """LiteRT leaves products with such a bias to its own kernels, too."""
+    if op is DEPTHWISE_CONV_2D and not is_constant:
+        pytest.skip("the reference kernels multiply by filters that are computed")
+    draw = Draw(7)
+    shapes: dict[OpDef, Any] = {
+        FULLY_CONNECTED: ((3, 20), (6, 20), (3, 6), FullyConnectedOptions(), 9, 0),
+        CONV_2D: ((2, 7, 6, 5), (6, 3, 3, 5), (2, 7, 6, 6), Conv2DOptions(stride_h=1, stride_w=1), 5, 0),
+        DEPTHWISE_CONV_2D: (
+            (2, 7, 6, 6), (1, 3, 3, 6), (2, 7, 6, 6),
+            DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=1), 6, 3,
+        ),
+    }  # fmt: skip
+    x_shape, w_shape, shape, options, version, dimension = shapes[op]
+    weights = np.maximum(draw.weights(*w_shape), -127)
+    scales = [0.03] if op is FULLY_CONNECTED else [0.01 * number for number in range(1, 7)]
+    quantized = tensor(weights, np.int8, scale=scales, dimension=dimension, constant=is_constant)
+    operands = [tensor(draw.floats(*x_shape)), quantized, tensor(draw.floats(6))]
+    model = model_of(op, Case("", operands, [tensor(np.zeros(shape))], options, version))
+    interpreter, _ = machine_code(model)
+    other: Any = reference(model)
+    if peer:
+        from ai_edge_litert.interpreter import Interpreter
+
+        other = Interpreter(model_content=model)
+    other.allocate_tensors()
+    fed = [operand.value for operand in operands if not operand.constant]
+    got, want = (
+        outputs(one, {d["index"]: value for d, value in zip(one.get_input_details(), fed, strict=True)})[0]
+        for one in (interpreter, other)
+    )
+    if peer:
+        np.testing.assert_array_equal(got, want)
+    else:  # which multiplies by the scales in another order
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gossamer.codegen.kernels.gather import Gather
 from gossamer.dtypes import numpy_dtype
+from gossamer.errors import InvokeError
 from gossamer.schema import (
     AddOptions,
     ConcatenationOptions,
@@ -27,7 +29,7 @@ from gossamer.schema import (
     UnpackOptions,
 )
 from tests.conftest import seeds
-from tests.delegates.jit.running import TARGETS, check, machine_code
+from tests.delegates.jit.running import TARGETS, check, machine_code, outputs
 from tests.runtime.graphs import ModelMaker
 
 pytestmark = pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
@@ -264,3 +266,52 @@ def test_reversed_along_an_axis_that_is_computed() -> None:
     numbers = np.arange(60, dtype=np.int16).reshape(3, 4, 5)
     for along in (0, 1, -1):
         check(make.model(), {x: numbers, axis: np.int32([along])})
+
+
+def test_a_box_whose_begin_and_size_are_computed() -> None:
+    """The file says how large it is; where the run says another size, it is an error."""
+    make = ModelMaker()
+    x, begin, size = (
+        make.tensor(shape, type)
+        for shape, type in (((3, 4, 5), TensorType.INT16), ((3,), TensorType.INT64), ((3,), TensorType.INT64))
+    )
+    y = make.tensor((2, 4, 3), TensorType.INT16)
+    make.op("SLICE", [x, begin, size], [y], version=4)
+    make.io([x, begin, size], [y])
+    fed = {x: np.arange(60, dtype=np.int16).reshape(3, 4, 5)}
+    for first, count in (([0, 0, 0], [2, 4, 3]), ([1, 0, 2], [-1, -1, 3]), ([1, 0, 1], [2, -1, 3])):
+        check(make.model(), {**fed, begin: np.int64(first), size: np.int64(count)})
+    interpreter, _ = machine_code(make.model())
+    for first, count in (
+        ([0, 0, 0], [1, 4, 3]),
+        ([0, 0, 0], [-1, 4, 3]),
+        ([-1, 0, 0], [2, 4, 3]),
+        ([1, 0, 3], [2, 4, 3]),
+    ):
+        with pytest.raises(InvokeError):
+            outputs(interpreter, {**fed, begin: np.int64(first), size: np.int64(count)})
+
+
+@pytest.mark.parametrize(("rows", "width", "groups"), [(700, 16, 3), (41, 100, 2), (5, 5000, 5)])
+def test_rows_are_gathered_many_at_a_time(rows: int, width: int, groups: int) -> None:
+    """As many as are worth a task; the last one has what is left."""
+    make = ModelMaker()
+    x, at, y = (
+        make.tensor(shape, type)
+        for shape, type in (
+            ((9, width), TensorType.INT8),
+            ((rows,), TensorType.INT32),
+            ((rows, width), TensorType.INT8),
+        )
+    )
+    make.op("GATHER", [x, at], [y], GatherOptions(), version=2)
+    make.io([x, at], [y])
+    rng = np.random.default_rng(0)
+    check(make.model(), {x: rng.integers(-99, 99, (9, width), np.int8), at: rng.integers(0, 9, rows, np.int32)})
+    _, made = machine_code(make.model(), target=TARGETS[0])
+    assert made.program is not None
+    plan = made.program.plan
+    ((_, block, _),) = plan.commands
+    found = {name: plan.words[(block + Gather.arguments[name].offset) // 8] for name in ("groups", "positions", "last")}
+    assert found["groups"] == groups
+    assert (groups - 1) * found["positions"] + found["last"] == rows

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gossamer.codegen.graph import Kernel
-from gossamer.ops import batch_matmul, conv_2d, fully_connected, transpose_conv
+from gossamer.ops import batch_matmul, conv_2d, depthwise_conv_2d, fully_connected, transpose_conv
 from gossamer.ops._requantization import rounded_once
 from gossamer.ops.op_def import OpDef
 from gossamer.quantization import QuantizedMultiplier, multiply_by_quantized_multiplier, quantize_multiplier
@@ -17,6 +17,7 @@ from gossamer.schema import (
     ActivationFunctionType,
     BatchMatMulOptions,
     Conv2DOptions,
+    DepthwiseConv2DOptions,
     FullyConnectedOptions,
     Padding,
     TensorType,
@@ -263,6 +264,67 @@ def test_computed_filters_for_int16(bias_type: type, peer: bool) -> None:
             theirs = Interpreter(model_content=model)
             theirs.allocate_tensors()
             found.append(outputs(theirs, fed)[0])
+    assert np.abs(found[0]).max() > 1000
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+BIASED: list[tuple[OpDef, tuple[int, ...], tuple[int, ...], tuple[int, ...], Any, int]] = [
+    (fully_connected.op, (4, 300), (5, 300), (4, 5), FullyConnectedOptions(), 4),
+    (conv_2d.op, (2, 9, 8, 30), (5, 3, 3, 30), (2, 9, 8, 5), None, 8),
+    (depthwise_conv_2d.op, (1, 9, 8, 3), (1, 3, 3, 6), (1, 9, 8, 6),
+     DepthwiseConv2DOptions(stride_h=1, stride_w=1, depth_multiplier=2), 5),
+    (transpose_conv.op, (1, 4, 5, 3), (6, 1, 3, 3), (1, 8, 10, 6), TransposeConvOptions(stride_h=2, stride_w=2), 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("type", [np.int32, np.int64])
+@pytest.mark.parametrize("computes_weights", [False, True])
+@pytest.mark.parametrize(
+    ("op", "x_shape", "w_shape", "shape", "options", "version"), BIASED, ids=lambda v: getattr(v, "name", "")
+)
+@pytest.mark.parametrize("peer", [False, pytest.param(True, marks=pytest.mark.peer)], ids=["constant", "litert"])
+def test_computed_biases_for_int16(
+    op: OpDef,
+    x_shape: tuple[int, ...],
+    w_shape: tuple[int, ...],
+    shape: tuple[int, ...],
+    options: Any,
+    version: int,
+    computes_weights: bool,
+    type: type,
+    peer: bool,
+) -> None:
+    """As those that are constant."""
+    is_transposed = op is transpose_conv.op
+    if computes_weights and op in (depthwise_conv_2d.op, transpose_conv.op):
+        pytest.skip("the reference kernels multiply by weights that are computed")
+    if type is np.int32 and (op is depthwise_conv_2d.op or (peer and is_transposed)):
+        pytest.skip("TFLite takes int64 alone")
+    rng = np.random.default_rng(0)
+    x, w = rng.integers(-30_000, 30_000, x_shape, np.int16), rng.integers(-128, 128, w_shape, np.int8)
+    b = rng.integers(-(10**6), 10**6, shape[-1]).astype(type)
+    found = []
+    for is_constant in (True, False):
+        bias = tensor(b, type, scale=2e-4 * 0.01, constant=is_constant)
+        weights = tensor(w, np.int8, scale=0.01, constant=not computes_weights)
+        inputs = [tensor(x, np.int16, scale=2e-4), weights, bias]
+        if is_transposed:
+            inputs = [const(shape), weights, inputs[0], bias]
+        if op is conv_2d.op:
+            options = Conv2DOptions(stride_h=1, stride_w=1, quantized_bias_type=bias.type)
+        model = model_of(op, Case("", inputs, [tensor(np.zeros(shape), np.int16, scale=5e-4)], options, version))
+        interpreter, _ = machine_code(model)
+        fed = [one.value for one in inputs if one is not None and not one.constant]
+        engines: list[Any] = [interpreter]
+        if peer:
+            from ai_edge_litert.interpreter import Interpreter
+
+            engines.append(Interpreter(model_content=model))
+            engines[-1].allocate_tensors()
+        for one in engines:
+            by_index = {d["index"]: value for d, value in zip(one.get_input_details(), fed, strict=True)}
+            found.append(outputs(one, by_index)[0])
     assert np.abs(found[0]).max() > 1000
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)

@@ -50,7 +50,7 @@ MANY = 64
 
 _ALIGNMENT = 64
 
-_SMALL = 4096
+SMALL = 4096
 """Bytes of a task below which starting it takes longer."""
 
 KNOWN = frozenset({MODEL, CONSTANTS, WEIGHTS, SCRATCH, KERNELS, BLOCKS})
@@ -594,5 +594,5 @@ def columns_of(count: int, size: int) -> int:
 
 
 def _columns(count: int, size: int) -> int:
-    most = max(1, count // MANY, _SMALL // max(size, 1))
+    most = max(1, count // MANY, SMALL // max(size, 1))
     return next(divisor for divisor in range(min(most, count), 0, -1) if count % divisor == 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.codegen.commands import MANY, Build, blocks_of
+from gossamer.codegen.commands import MANY, SMALL, Build, blocks_of
 from gossamer.codegen.graph import Boxes, Kernel
 from gossamer.codegen.kernels.gather import AXIS, Aim, Gather
 from gossamer.codegen.layout import item_bytes, merged
@@ -69,8 +69,12 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
     if is_one and inside:
         group = (*inside.pop(), 0)
     block, blocks = blocks_of(columns[0], group[0] * row[0], 4096)
-    if group[0] == 1 and row[0] * blocks < MANY:
-        group, position = position, group  # threads share groups
+    last = position[0]
+    if group[0] == 1 and row[0] * blocks < MANY:  # threads share groups
+        count, *steps = position
+        length = min(max(SMALL // (block * item), 1), count)
+        group, position = (-(-count // length), *(length * step for step in steps)), (length, *steps)
+        last = count - (group[0] - 1) * length
     spec = Gather(build.target.name, 8 * item, 8 * item_bytes(indices.buffer), settings.clamps, puts)
     sides = ("y", "x") if puts else ("x", "y")
     values: dict[str, Any] = {}
@@ -88,6 +92,7 @@ def move(tensor: View, indices: View, boxes: View, settings: Boxes, build: Build
         components=len(settings.axes),
         groups=group[0],
         positions=position[0],
+        last=last,
         rows=row[0],
         columns=columns[0],
         block=block,

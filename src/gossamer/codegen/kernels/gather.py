@@ -26,8 +26,9 @@ class Gather(KernelSpec):
     negative or not less than its limit is moved to the nearest that is fine if the kernel ``clamps``; otherwise the
     word at ``fault`` is set to 1, and 0 taken for it. If the kernel ``puts``, the place is in y instead of x.
 
-    All dimensions have strides in bytes in x and y. Where columns are contiguous, ``bits`` is 8, whatever elements are,
-    and columns are bytes. Threads share groups x rows x blocks of ``block`` columns, and go through all positions.
+    All dimensions have strides in bytes in x and y. The last group has ``last`` positions. Where columns are
+    contiguous, ``bits`` is 8, whatever elements are, and columns are bytes. Threads share groups x rows x blocks of
+    ``block`` columns, and go through all positions.
     """
 
     bits: int
@@ -38,8 +39,8 @@ class Gather(KernelSpec):
     choices: ClassVar[Mapping[str, Sequence[Any]]] = {"bits": SIZES, "index_bits": (16, 32, 64)}
 
     arguments: ClassVar[ArgumentBlock] = ArgumentBlock(
-        "*x *y *indices *axes *fault components groups positions rows columns block blocks index_group index_position "
-        "index_component x_group x_position x_row x_column y_group y_position y_row y_column"
+        "*x *y *indices *axes *fault components groups positions last rows columns block blocks index_group "
+        "index_position index_component x_group x_position x_row x_column y_group y_position y_row y_column"
     )
 
     @property
@@ -77,7 +78,8 @@ class Gather(KernelSpec):
             is_one = f.compare("eq", a.index_position, 0)
             one = _place(f, a, indices, self.index_bits, self.clamps, f.select(is_one, a.components, 0), f.integer(0))
             components = f.select(is_one, f.integer(0), a.components)
-            with f.loop(0, a.positions) as positions:
+            number_of_positions = f.select(f.compare("eq", group + 1, a.groups), a.last, a.positions)
+            with f.loop(0, number_of_positions) as positions:
                 number = positions.index
                 place = _place(
                     f, a, f.offset(indices, number * a.index_position), self.index_bits, self.clamps, components, one

@@ -22,6 +22,7 @@ from gossamer.delegates.jit.numbers import constant_of, greatest, numbers_of
 from gossamer.delegates.jit.verdicts import verdict
 from gossamer.dtypes import byte_size, element_bits, is_packed, numpy_dtype, pack, type_name, unpacked_type
 from gossamer.errors import CompileError
+from gossamer.ops import _int16
 from gossamer.ops.lowering import Expression, Lowering, Reduction, is_grid
 from gossamer.ops.op_def import Array, TensorInfo
 from gossamer.schema.enums import TensorType
@@ -543,6 +544,9 @@ class GraphLowering(Lowering):
         if x.shape[3] // weights.shape[3] > MOST_GROUPS:
             self.limit(f"there are more than {MOST_GROUPS} groups")
         shape = (x.shape[0], *geometry.output, weights.shape[0])
+        if bias is not None and not bias.is_constant and isinstance(requantization, FixedPoint):
+            sums = self._sums_of_int16(x, weights, geometry, requantization)
+            return _int16.requantized(self, sums, self.reshape(bias, (weights.shape[0],)), requantization)
         if type == TensorType.INT32 and isinstance(requantization, Requantization):
             # Constants are packed; what is computed is no part of the kernel.
             if bias is not None and not bias.is_constant:
@@ -557,6 +561,20 @@ class GraphLowering(Lowering):
         settings = Quantized(geometry, requantization)
         type = x.type if type is None else type
         return self._graph.add("quantized_contract", [x, weights, bias], shape, type, settings, origin=self._origin)
+
+    def _sums_of_int16(self, x: View, weights: View, geometry: Geometry, to: FixedPoint) -> View:
+        """The sums of a convolution of int16, of 64 bits in parts that do not wrap in 32."""
+        depth = weights.shape[3]
+        step = depth if to.rounding == "twice" else MOST_SUMMANDS // (weights.shape[1] * weights.shape[2])
+        if step < depth and (not step or x.shape[3] != depth):
+            self.refuse("the bias is only known when the model runs")
+        parts = []
+        for start in range(0, depth, step):
+            size = min(step, depth - start)
+            image, filter = x.slice(3, start, size), weights.slice(3, start, size)
+            parts.append(self.quantized_convolution(image, filter, None, geometry, None, TensorType.INT32))
+        total = ("add", ("toi64", 0), ("toi64", 1))
+        return reduce(lambda sums, part: self.map(total, sums, part, type=TensorType.INT64), parts)
 
     def _sums_of_floats(self, x: View, weights: View, geometry: Geometry, numbers: Requantization) -> View:
         """The sums of a convolution of bytes by that of floats, as which integers are exact up to 2^24."""
@@ -597,6 +615,9 @@ class GraphLowering(Lowering):
     ) -> View:
         if y.type == TensorType.INT16 and y.strides[-1] != 1:
             y = self.copy(y)
+        if bias is not None and not bias.is_constant and isinstance(requantization, FixedPoint):
+            sums = self.quantized_matmul(x, y, None, TensorType.INT64)
+            return _int16.requantized(self, sums, self.reshape(bias, (y.shape[-1],)), requantization)
         left, right, shape = self._batches(x, y)
         bias = self._integer_bias(bias, shape[-1])
         type, settings = x.type if type is None else type, Quantized(POINTWISE, requantization)
@@ -616,6 +637,9 @@ class GraphLowering(Lowering):
             self.limit(f"the filter has more than {MAX_KERNEL_ROWS} rows")
         if x.type == TensorType.INT16 and geometry.kernel[0] * geometry.kernel[1] > MOST_SUMMANDS:
             self.limit(f"the filter has more than {MOST_SUMMANDS} elements")
+        if bias is not None and not bias.is_constant and isinstance(requantization, FixedPoint):
+            sums = self.quantized_depthwise(x, weights, None, geometry, None, TensorType.INT32)
+            return _int16.requantized(self, sums, self.reshape(bias, (weights.shape[2],)), requantization)
         x = self._repeated(x, weights.shape[2])
         shape = (x.shape[0], *geometry.output, weights.shape[2])
         bias = self._integer_bias(bias, weights.shape[2])
