@@ -10,13 +10,18 @@ import pytest
 
 import gossamer
 from gossamer import Interpreter, OpResolverType
+from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.ops.op_def import InvokeContext, OpDef
+from gossamer.runtime.callee import SMALL
 from gossamer.schema import IfOptions, SVDFOptions, TensorType, WhileOptions
 from tests.runtime.graphs import ModelMaker
 
 BOTH = pytest.mark.parametrize(
     "resolver", [OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES], ids=["jit", "reference"]
 )
+
+MANY = SMALL // 4 + 1
+"""Elements of what is not copied."""
 
 
 def place_of(array: np.ndarray[Any, Any] | None) -> int:
@@ -89,13 +94,13 @@ def run(interpreter: Interpreter, *values: Any) -> list[Any]:
 @pytest.mark.parametrize("limit", range(6))
 def test_an_iteration_reads_what_the_one_before_wrote_where_it_lies(limit: int) -> None:
     spy = Spy()
-    model = loop(limit, lambda make, x: [increment(make, x[0], "Spy")], [(4,)])
+    model = loop(limit, lambda make, x: [increment(make, x[0], "Spy")], [(MANY,)])
     interpreter = Interpreter(model_content=model, custom_ops=[spy.op])
     interpreter.allocate_tensors()
     for _ in range(2):
         spy.read.clear()
         spy.written.clear()
-        assert run(interpreter, 0, [1, 2, 3, 4]) == [limit, [1 + limit, 2 + limit, 3 + limit, 4 + limit]]
+        assert run(interpreter, 0, [1] * MANY) == [limit, [1 + limit] * MANY]
         begin, end = (place_of(interpreter.tensor(index)()) for index in (1, 3))
         assert spy.read == ([begin, *spy.written])[: len(spy.read)]
         assert spy.written[::2] == [end] * len(spy.written[::2])
@@ -107,16 +112,39 @@ def test_what_the_body_hands_on_is_read_where_it_lies(resolver: OpResolverType) 
     spy = Spy()
 
     def body(make: ModelMaker, x: list[int]) -> list[int]:
-        total = make.tensor((2,))
+        total = make.tensor((MANY,))
         make.op("ADD", [x[0], increment(make, x[1], "Spy")], [total])
         return [total, x[1]]
 
     interpreter = Interpreter(
-        model_content=loop(5, body, [(2,), (2,)]), custom_ops=[spy.op], experimental_op_resolver_type=resolver
+        model_content=loop(5, body, [(MANY,), (MANY,)]), custom_ops=[spy.op], experimental_op_resolver_type=resolver
     )
     interpreter.allocate_tensors()
-    assert run(interpreter, 0, [0, 0], [3, 4]) == [5, [20, 25], [3, 4]]
+    assert run(interpreter, 0, [0] * MANY, [3] * MANY) == [5, [20] * MANY, [3] * MANY]
     assert spy.read == [place_of(interpreter.tensor(2)())] * 5
+
+
+def test_small_values_go_where_programs_know_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that these run again without a look at anything."""
+    make = ModelMaker()
+    c, x, y = make.tensor((), TensorType.BOOL), make.tensor((4,)), make.tensor((4,))
+    make.op("IF", [c, x], [y], IfOptions(then_subgraph_index=1, else_subgraph_index=2))
+    make.io([c, x], [y])
+    for name in ("then", "else"):
+        make.subgraph(name)
+        inside = make.tensor((4,))
+        make.io([inside], [increment(make, increment(make, inside), "Spy") if name == "then" else inside])
+    interpreter = Interpreter(model_content=make.model(), custom_ops=[Spy().op])
+    interpreter.allocate_tensors()
+    for value in (1, 2, 3):
+        assert run(interpreter, True, [value] * 4) == [[value + 2] * 4]
+
+    def looks(*_: Any) -> None:
+        raise AssertionError("a program is told where values lie")
+
+    monkeypatch.setattr(JitKernel, "invoke", looks)
+    for value in (3, 4):
+        assert run(interpreter, True, [value] * 4) == [[value + 2] * 4]
 
 
 def while_with_unread_output(name: str = "main") -> bytes:
@@ -313,17 +341,17 @@ def test_variables_of_a_branch_begin_anew_with_each_call(resolver: OpResolverTyp
 def test_a_branch_reads_and_writes_where_its_caller_has_its_values() -> None:
     spy = Spy()
     make = ModelMaker()
-    c, x, y = make.tensor((), TensorType.BOOL), make.tensor((4,)), make.tensor((4,))
+    c, x, y = make.tensor((), TensorType.BOOL), make.tensor((MANY,)), make.tensor((MANY,))
     make.op("IF", [c, x], [y], IfOptions(then_subgraph_index=1, else_subgraph_index=2))
     make.io([c, x], [y])
     for name in ("then", "else"):
         make.subgraph(name)
-        inside = make.tensor((4,))
+        inside = make.tensor((MANY,))
         make.io([inside], [increment(make, inside, "Spy") if name == "then" else inside])
     interpreter = Interpreter(model_content=make.model(), custom_ops=[spy.op])
     interpreter.allocate_tensors()
     for condition in (True, False, True):
-        assert run(interpreter, condition, [1, 2, 3, 4]) == [[2, 3, 4, 5] if condition else [1, 2, 3, 4]]
+        assert run(interpreter, condition, [1] * MANY) == [[2 if condition else 1] * MANY]
     assert spy.read == [place_of(interpreter.tensor(1)())] * 2
     assert spy.written == [place_of(interpreter.tensor(2)())] * 2
     # TFLite plans neither the inputs of a branch nor what is written for the caller.

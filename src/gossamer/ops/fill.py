@@ -60,7 +60,10 @@ def prepare(ctx: PrepareContext) -> None:
 
 @op.reference
 def reference(ctx: InvokeContext) -> Array:
-    return np.broadcast_to(ctx.value(1), checked_shape(ctx, integers(ctx.value(0))))
+    value = ctx.value(1)
+    filled: Array = np.empty(checked_shape(ctx, integers(ctx.value(0))), value.dtype)
+    filled[...] = value
+    return filled
 
 
 @op.lower

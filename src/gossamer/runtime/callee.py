@@ -18,6 +18,9 @@ from gossamer.schema.enums import BuiltinOperator
 Array = NDArray[Any]
 Shape = tuple[int, ...]
 
+SMALL = 1 << 14
+"""Bytes up to which a value is copied to where programs have been told that it lies, which takes longer."""
+
 _SINGLE = ((), (1,))
 """Shapes between which TFLite's control flow makes no difference."""
 
@@ -26,8 +29,8 @@ class Callee:
     """See `gossamer.ops.op_def.SubgraphCall`.
 
     Inputs lie where the caller's values lie, and outputs where it wants them, as TFLite has it (kTfLiteCustom), unless
-    users may run the subgraph themselves: then it keeps its own. Nor do those lie elsewhere that are no plain numbers,
-    are variables or constants, or have no shape yet; these are copied.
+    users may run the subgraph themselves: then it keeps its own. Nor do those lie elsewhere that are small or no plain
+    numbers, are variables or constants, or have no shape yet; these are copied.
     """
 
     def __init__(self, subgraph: RunningGraph) -> None:
@@ -40,6 +43,10 @@ class Callee:
             for tensor in self.inputs
         ]
         positions = {tensor.index: at for at, tensor in enumerate(self.inputs) if tensor.index not in written}
+        self._feeds = [
+            (tensor, tensor.has_objects, lendable and not is_packed(tensor.type))
+            for tensor, lendable in zip(self.inputs, self._lendable, strict=True)
+        ]
         self.handed_on = [positions.get(tensor.index) for tensor in self.outputs]
         self._generation = -1
         self._movable: list[bool] = []
@@ -88,30 +95,42 @@ class Callee:
     def call(self, values: Sequence[Array], out: Sequence[Array | None] = ()) -> list[Array]:
         """Run on these inputs; the outputs. Raises `PrepareError` and `InvokeError`."""
         subgraph = self._subgraph
-        values_in = [
-            value.reshape(tensor.shape)
-            if value.shape != tensor.shape and value.shape in _SINGLE and tensor.shape in _SINGLE
-            else value
-            for tensor, value in zip(self.inputs, values, strict=True)
-        ]
-        self._resize([value.shape for value in values_in])
-        for tensor, value, lendable in zip(self.inputs, values_in, self._lendable, strict=True):
-            self._feed(tensor, value, lendable)
+        shapes = [tensor.shape for tensor in self.inputs]
+        values_in = values
+        if not subgraph.is_invokable or [value.shape for value in values] != shapes:
+            values_in = [
+                value.reshape(shape) if value.shape in _SINGLE and shape in _SINGLE else value
+                for shape, value in zip(shapes, values, strict=True)
+            ]
+            self._resize([value.shape for value in values_in])
+        for (tensor, has_objects, lendable), value in zip(self._feeds, values_in, strict=True):
+            place = tensor.cached
+            if place is value:
+                continue
+            if has_objects and value.shape == tensor.shape:
+                tensor.objects, tensor.data_is_stale = value, False  # which nobody writes to
+            elif lendable and tensor.bytes > SMALL:
+                self._lend(tensor, value)
+            elif place is not None and value.dtype is place.dtype and value.shape == place.shape:  # most of the time
+                place[...] = value
+                tensor.data_is_stale = False
+            else:
+                self._feed(tensor, value)
         results: dict[int, Array] = {}
-        for tensor, place, movable in zip(
-            self.outputs, [*out, *[None] * (len(self.outputs) - len(out))], self._may_move(), strict=True
-        ):
+        places = [*out, *[None] * (len(self.outputs) - len(out))]
+        for tensor, place, movable in zip(self.outputs, places, self._may_move(), strict=True):
             if movable and place is not None and place.dtype == tensor.dtype and place.nbytes == tensor.bytes:
                 subgraph.move(tensor, place)
                 results[tensor.index] = place
             else:
                 subgraph.move_back(tensor)
-        subgraph.invoke()
+        subgraph.invoke(is_silent=True)
         subgraph.make_outputs_readable()
         for tensor, position in zip(self.outputs, self.handed_on, strict=True):
             if tensor.index not in results:
                 array = tensor.array() if position is None else values[position]
-                results[tensor.index] = array if position is not None or tensor.is_constant else array.copy()
+                stays = position is not None or tensor.is_constant or tensor.has_objects
+                results[tensor.index] = array if stays else array.copy()
         return [results[tensor.index] for tensor in self.outputs]
 
     def release(self) -> None:
@@ -119,7 +138,18 @@ class Callee:
         if not self._subgraph.preserve_all_tensors:
             self._subgraph.is_released = True
 
-    def _feed(self, tensor: Tensor, value: Array, lendable: bool) -> None:
+    def _feed(self, tensor: Tensor, value: Array) -> None:
+        self._check(tensor, value)
+        if tensor.buffer is None and not tensor.has_objects:
+            self._subgraph.lend(tensor, None)
+        tensor.assign(value)
+
+    def _lend(self, tensor: Tensor, value: Array) -> None:
+        self._check(tensor, value)
+        flags = value.flags
+        self._subgraph.lend(tensor, value if flags.c_contiguous and flags.aligned else np.array(value))
+
+    def _check(self, tensor: Tensor, value: Array) -> None:
         if not tensor.has_objects and value.dtype != tensor.dtype:
             raise InvokeError(
                 f'subgraph {self._subgraph.index} input "{tensor.name}" is {tensor.dtype}, got {value.dtype}'
@@ -129,13 +159,6 @@ class Callee:
                 f'subgraph {self._subgraph.index} input "{tensor.name}" must have shape {list(tensor.shape)}, which '
                 f"another value for it has, got {list(value.shape)}"
             )
-        if not lendable or is_packed(tensor.type):
-            if tensor.buffer is None and not tensor.has_objects:
-                tensor.own_memory()
-            tensor.assign(value)
-        elif value is not tensor.cached:
-            flags = value.flags
-            tensor.lie_in(value if flags.c_contiguous and flags.aligned else np.array(value))
 
     def _may_move(self) -> list[bool]:
         """Which outputs may be written elsewhere than in the arena, as the subgraph is allocated now."""

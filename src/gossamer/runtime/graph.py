@@ -258,8 +258,11 @@ class RunningGraph(Graph, ABC):
         """
 
     @abstractmethod
-    def invoke(self) -> None:
-        """Run every node in order. Raises `InvokeError`, among them `CancelledError` if `Cancellation` wants it."""
+    def invoke(self, *, is_silent: bool = False) -> None:
+        """Run every node in order. Raises `InvokeError`, among them `CancelledError` if `Cancellation` wants it.
+
+        ``is_silent``: whoever calls this has told NumPy to be silent.
+        """
 
     @abstractmethod
     def make_outputs_readable(self) -> None:
@@ -268,6 +271,10 @@ class RunningGraph(Graph, ABC):
     @abstractmethod
     def set_planned(self, tensor: Tensor, planned: bool) -> None:
         """Whether an input has a place in the arena; else it lies where the caller's value does."""
+
+    @abstractmethod
+    def lend(self, tensor: Tensor, array: Array | None) -> None:
+        """Have an input lie in an array of as many bytes, until the next one; ``None``: in memory of its own."""
 
     @abstractmethod
     def move(self, tensor: Tensor, place: Array) -> None:

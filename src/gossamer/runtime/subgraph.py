@@ -22,7 +22,7 @@ from gossamer.planner.lifetimes import GraphInfo
 from gossamer.planner.planner import AllocationType, Plan
 from gossamer.runtime import arenas
 from gossamer.runtime.allocations import Allocation, Allocations
-from gossamer.runtime.arenas import SharedArena
+from gossamer.runtime.arenas import SharedArena, called_subgraphs
 from gossamer.runtime.callee import Callee
 from gossamer.runtime.delegation import Delegation
 from gossamer.runtime.executor import Nothing, Repeatable, Whole
@@ -103,6 +103,8 @@ class Subgraph(RunningGraph):
         """By position in the plan, what runs a node again, if all is as it was when it ran last; ``None`` where that
         may not be."""
         self.resized = False
+        self._is_silent = False
+        """Whether NumPy has been told to be silent by who calls this."""
         self._planner: ArenaPlanner | None = None
         self._next_to_prepare = 0
         self._next_to_plan = 0
@@ -116,6 +118,8 @@ class Subgraph(RunningGraph):
         self.is_released = False
         self.generation = 0
         self._moved: dict[int, NDArray[np.uint8] | None] = {}
+        self._has_moved = False
+        """Whether inputs or outputs have been somewhere else in one run than in the one before."""
         self._rooms: dict[tuple[int, int], Array] = {}
         self._allocations = Allocations(self)
         self._allocation: Allocation | None = None
@@ -140,16 +144,30 @@ class Subgraph(RunningGraph):
             tensor.allocation_type = wanted
             self._doubt()
 
+    def lend(self, tensor: Tensor, array: Array | None) -> None:
+        """See `RunningGraph.lend`."""
+        self._expect_moves()
+        if array is None:
+            tensor.own_memory()
+        else:
+            tensor.lie_in(array)
+
     def move(self, tensor: Tensor, place: Array) -> None:
         """See `RunningGraph.move`."""
         if tensor.cached is not place:
             self._moved.setdefault(tensor.index, tensor.buffer)
-            tensor.lie_in(place)
+            self.lend(tensor, place)
 
     def move_back(self, tensor: Tensor) -> None:
         """See `RunningGraph.move_back`."""
         if tensor.index in self._moved:
+            self._expect_moves()
             tensor.buffer, tensor.cached = self._moved.pop(tensor.index), None
+
+    def _expect_moves(self) -> None:
+        # What lies elsewhere than in the run before, programs have to be told.
+        if self._steps is not None and not self._has_moved:
+            self._has_moved, self._steps, self._settled = True, None, None
 
     def room(self, tensor: Tensor, number: int) -> Array:
         """See `RunningGraph.room`."""
@@ -491,7 +509,7 @@ class Subgraph(RunningGraph):
         """Bytes of what `room` has given."""
         return sum(room.nbytes for room in self._rooms.values())
 
-    def invoke(self) -> None:
+    def invoke(self, *, is_silent: bool = False) -> None:
         """See `RunningGraph.invoke`."""
         if self.faults:
             raise InvokeError("Invoke called on model that is not consistent.\n" + "\n".join(self.faults))
@@ -503,6 +521,7 @@ class Subgraph(RunningGraph):
             # Called by an operator whose options do not say so.
             self._leave_shared_arena()
         self.busy, self.thread = True, get_ident()
+        self._is_silent = is_silent
         recorder = self.recorder
         if recorder is not None:
             recorder.begin(self, None)
@@ -536,28 +555,28 @@ class Subgraph(RunningGraph):
         if self.taps.is_active:
             self._observation = self.taps.observation(self, self.delegation.partitions)
             self._observation.begin()
-        if self._steps is not None and isinstance(self.sole, Whole | None) and self.recorder is None:
+        if self._steps is not None and self.recorder is None and (self.sole is None or type(self.sole) is Whole):
             self._run_again(self._steps)
         else:
             self._run_all()
 
     def _run_all(self, first: int = 0) -> None:
-        with _silence():
+        with nullcontext() if self._is_silent else _silence():
             for position in range(first, len(self.execution_plan)):
                 if position == self._next_to_prepare:
                     self._prepare_within()
                 self._run(position, self.nodes[self.execution_plan[position]])
-        if self._steps is None and not self.index and not self.taps.is_active and self.recorder is None:
+        if self._steps is None and not self.taps.is_active and self.recorder is None:
             self._settle()
 
     def _run_again(self, steps: list[tuple[int, Repeatable | None]]) -> None:
         cancellation = self.cancellation
         self.resized = False
-        with _silence() if self._has_numbers else nullcontext():
+        with _silence() if self._has_numbers and not self._is_silent else nullcontext():
             for position, step in steps:
                 again = None if step is None else step.again
                 if again is None or cancellation.pending or again():
-                    with _silence():
+                    with nullcontext() if self._is_silent else _silence():
                         self._run(position, self.nodes[self.execution_plan[position]])
                 elif self.resized:
                     self._look_again(position)
@@ -569,7 +588,7 @@ class Subgraph(RunningGraph):
         if self._next_to_prepare < len(self.execution_plan):
             return
         nodes = self.planned_nodes
-        kernels = {made.node.index: made.kernel for made in self.delegation.partitions}
+        kernels = {made.node.index: made.kernel for made in self.delegation.partitions if not self._has_moved}
         steps: list[tuple[int, Repeatable | None]] = [
             (position, kernels.get(node.index, self._contexts[node.index]) if self._is_alone(node) else None)
             for position, node in enumerate(nodes)
@@ -577,9 +596,9 @@ class Subgraph(RunningGraph):
         ]
         self._steps = steps
         self._has_numbers = any(map(self._computes, nodes))
-        if not steps:
+        if not steps and not self.index:
             self.sole = Nothing()
-        elif self.cancellation.check is None and set(map(_HANDLE, self.tensors)) <= {None}:
+        elif not self.index and self.cancellation.check is None and set(map(_HANDLE, self.tensors)) <= {None}:
             (position, step), *others = steps
             again = partial(self._attempt, partial(self._run_again, steps))
             self.sole = Whole(again) if others or nodes[position].delegate is None else step
@@ -589,7 +608,8 @@ class Subgraph(RunningGraph):
     def _computes(self, node: Node) -> bool:
         """Whether NumPy makes numbers of numbers, or may do what it likes."""
         types = [{self.tensors[index].type for index in ends if index >= 0} for ends in (node.inputs, node.outputs)]
-        return node.delegate is None and (node.op.custom or all(found - NO_ARENA for found in types))
+        computes = node.op.custom or any(called_subgraphs(node.options)) or all(found - NO_ARENA for found in types)
+        return node.delegate is None and computes
 
     def _is_alone(self, node: Node) -> bool:
         """Whether what it reads is not in a buffer of another delegate."""
