@@ -70,7 +70,7 @@ def prepare(ctx: PrepareContext) -> None:
 def reference(ctx: InvokeContext) -> Array:
     params, indices = ctx.value(0), ctx.value(1)
     ctx.require(params.size or not indices.size, f"cannot gather from empty params {list(params.shape)}")
-    coordinates = tuple(np.moveaxis(indices, -1, 0))
+    coordinates = tuple([indices[..., component] for component in range(indices.shape[-1])])
     for axis, values in enumerate(coordinates):
         require_indices_in_range(ctx, f"index of dimension {axis}", values, params.shape[axis])
     if not coordinates:

@@ -24,6 +24,7 @@ from gossamer.schema.options import SkipGramOptions
 _SPACE = re.compile(rb"[ \t-\r]")
 _BYTES_OF_A_STRING = 64
 _MAX_MEMORY = 1 << 29
+_SHORT = 8
 
 op = OpDef(
     "SKIP_GRAM",
@@ -51,9 +52,9 @@ def reference(ctx: InvokeContext) -> Array:
     smallest = 1 if options.include_all_ngrams else size
     if not 0 < size <= len(words):
         return np.empty(0, object)
-    if _memory(len(words), size, smallest, reach) > _MAX_MEMORY:
+    if not _are_few(len(words), size, reach) and _memory(len(words), size, smallest, reach) > _MAX_MEMORY:
         ctx.fail(f"{len(words)} words have too many n-grams of size {size} with {options.max_skip_size} words skipped")
-    grams = [b" ".join([words[place] for place in gram]) for gram in _grams(len(words), size, smallest, reach)]
+    grams = list(_texts(words, size, smallest, max(reach, 0)))
     output = np.empty(len(grams), object)
     output[:] = grams
     return output
@@ -64,6 +65,22 @@ def _words(text: bytes) -> list[bytes]:
     if others and _SPACE.match(text):
         return [word for word in others if word]
     return [word for word in (text[:1] + first, *others) if word]
+
+
+def _texts(words: list[bytes], size: int, smallest: int, reach: int) -> Iterator[bytes]:
+    """The n-grams. Those that end differently are made together."""
+    if size == 1:
+        yield from words
+        return
+    is_exact = smallest == size
+    for gram in _grams(len(words) - is_exact, size - 1, smallest - is_exact, reach):
+        text = b" ".join([words[place] for place in gram])
+        if len(gram) == size - 1:
+            following = gram[-1] + 1
+            beginning = text + b" "
+            yield from [beginning + word for word in words[following : following + reach]]
+        if not is_exact:
+            yield text
 
 
 def _grams(count: int, size: int, smallest: int, reach: int) -> Iterator[list[int]]:
@@ -82,6 +99,12 @@ def _grams(count: int, size: int, smallest: int, reach: int) -> Iterator[list[in
                     yield gram
                 gram.pop()
                 following.pop()
+
+
+def _are_few(count: int, size: int, reach: int) -> bool:
+    """Whether it is plain that n-grams do not take too much."""
+    most = size * (_BYTES_OF_A_STRING + 2 * size)
+    return size < _SHORT and count * max(reach, 1) ** (size - 1) * most <= _MAX_MEMORY
 
 
 def _memory(count: int, size: int, smallest: int, reach: int) -> int:
