@@ -82,6 +82,9 @@ TO_LEVELS: Expression = ("add", ("round", ("mul", 0, 1)), 2)
 FROM_LEVELS: Expression = ("mul", ("sub", ("tof32", 0), 1), 2)
 """Integers of reals and reals of integers, as QUANTIZE and DEQUANTIZE are lowered where they fuse with others."""
 
+TO_WORDS: Expression = ("saturate16", ("roundi32", ("mul", 0, 1)))
+"""int16 of reals, as QUANTIZE is lowered."""
+
 ENDINGS: tuple[Expression, ...] = (IDENTITY, *ACTIVATIONS, ("add", 0, 1), ("relu", ("add", 0, 1)))
 """What follows most products of floats, but GELU: its code is longer than theirs, so that a map behind costs little."""
 

@@ -530,7 +530,7 @@ class Subgraph(RunningGraph):
         finally:
             if recorder is not None:
                 recorder.end()
-            self.busy, self.thread = False, None
+            self.busy, self.thread, self._is_silent = False, None, False
             self._observation = None
 
     def _attempt(self, run: Callable[[], None]) -> None:
@@ -608,8 +608,8 @@ class Subgraph(RunningGraph):
     def _computes(self, node: Node) -> bool:
         """Whether NumPy makes numbers of numbers, or may do what it likes."""
         types = [{self.tensors[index].type for index in ends if index >= 0} for ends in (node.inputs, node.outputs)]
-        computes = node.op.custom or any(called_subgraphs(node.options)) or all(found - NO_ARENA for found in types)
-        return node.delegate is None and computes
+        calls = next(called_subgraphs(node.options), None) is not None
+        return node.delegate is None and (node.op.custom or calls or all(found - NO_ARENA for found in types))
 
     def _is_alone(self, node: Node) -> bool:
         """Whether what it reads is not in a buffer of another delegate."""

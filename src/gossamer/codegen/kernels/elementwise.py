@@ -18,6 +18,7 @@ from gossamer.codegen.basis import (
     SCALED,
     SILU,
     TO_LEVELS,
+    TO_WORDS,
     WORD_MAPS,
 )
 from gossamer.codegen.dots import Byte
@@ -120,6 +121,7 @@ class Map(KernelSpec):
         for type in (*BYTES, "i16"):
             yield cls(isa, FROM_LEVELS, "vss", (type, "f32", "f32", "f32"))
         yield from (cls(isa, TO_LEVELS, "vss", ("f32", "f32", "f32", type)) for type in BYTES)
+        yield cls(isa, TO_WORDS, "vs", ("f32", "f32", "i16"))
         # What follows in one pass is read only once: sums and products with an activation, and the like of two.
         for first, letters in product(("add", "mul", "sub"), ("vv", "vs")):
             yield from (cls(isa, (ending[0], (first, 0, 1)), letters) for ending in (RELU, RELU6))
