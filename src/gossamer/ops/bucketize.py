@@ -55,12 +55,13 @@ def lower(graph: Lowering) -> None:
         graph.refuse("there are no boundaries")
     compared = TensorType.FLOAT64 if x.type == TensorType.FLOAT64 else TensorType.FLOAT32
     limits = graph.array(boundaries.astype(numpy_dtype(compared)))
-    x = graph.cast(x, compared)
+    values = graph.reshape(graph.cast(x, compared), (1, x.size))
     if boundaries.size > FEW:
-        keys, values = graph.reshape(limits, (1, limits.size)), graph.reshape(x, (1, x.size))
+        keys = graph.reshape(limits, (1, limits.size))
         buckets = graph.kernel("search", keys, values, shape=values.shape, type=TensorType.INT32, rule="upper")
     else:
-        x = graph.reshape(x, (*x.shape, 1))
-        is_above = graph.map(("toi32", ("not", ("less", 0, 1))), x, limits, type=TensorType.INT32)
-        buckets = folded(graph, "add", is_above, len(x.shape) - 1)
+        # A row for each boundary: rows are long, whatever the shape of x.
+        keys = graph.reshape(limits, (limits.size, 1))
+        is_above = graph.map(("toi32", ("not", ("less", 0, 1))), values, keys, type=TensorType.INT32)
+        buckets = folded(graph, "add", is_above, 0)
     graph.result(graph.reshape(buckets, graph.output().shape))
