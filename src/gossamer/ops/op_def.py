@@ -450,6 +450,11 @@ class PrepareContext(Context, ABC):
         values = [self.constant(position) for position in positions]
         return [value for value in values if value is not None]
 
+    def is_left_open(self, position: int) -> bool:
+        """Whether the file leaves sizes of an input open, where some of TFLite's operators leave shapes to the run,
+        whatever is known. Not where a node is prepared for the sizes that there are."""
+        return -1 in self.input(position).shape_signature
+
     @abstractmethod
     def set_type(self, position: int, type: TensorType) -> None:
         """Give an output its type, whatever the file says: for operators whose TFLite kernels set it. Others check."""

@@ -51,7 +51,7 @@ def prepare(ctx: PrepareContext) -> None:
     require_shape(ctx, "size", ctx.input(2), (len(source.shape),))
     begin, size = ctx.constant(1), ctx.constant(2)
     stored = bool(output.shape) and -1 not in output.shape_signature
-    if begin is not None and size is not None and (stored or -1 not in source.shape_signature):
+    if begin is not None and size is not None and (stored or not ctx.is_left_open(0)):
         ctx.set_shape(0, [box.stop - box.start for box in _box(ctx, source.shape, begin, size)])
     elif stored:
         ctx.set_shape(0, output.shape)

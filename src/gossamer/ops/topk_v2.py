@@ -54,7 +54,7 @@ op = OpDef(
 def prepare(ctx: PrepareContext) -> None:
     x, k = ctx.input(0), ctx.constant(1)
     require_output_type(ctx, x.type)
-    if k is None or -1 in x.shape_signature:
+    if k is None or ctx.is_left_open(0):
         ctx.set_dynamic(0)
         ctx.set_dynamic(1)
         return

@@ -192,6 +192,8 @@ class RunningGraph(Graph, ABC):
     """All subgraphs of the model, by index, this one among them."""
     resized: bool
     """See `gossamer.runtime.node.Scope`."""
+    is_for_sizes = False
+    """See `gossamer.runtime.node.Scope`."""
     generation: int
     """Changes whenever memory is planned from the start."""
     recorder: Recorder | None = None

@@ -34,6 +34,7 @@ class Copies:
     """
 
     resized = False
+    is_for_sizes = True
 
     def __init__(self, subgraph: RunningGraph, tensors: Mapping[int, Tensor], read: Collection[int]) -> None:
         self.resources: Resources = subgraph.resources

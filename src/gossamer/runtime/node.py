@@ -131,10 +131,13 @@ class Scope(Protocol):
     """Where a node runs: in a subgraph, or in a partition of one. ``resized``: a shape has come out of a value.
 
     ``is_default_path``: nodes compute what LiteRT does by default, not what their reference kernels do.
+    ``is_for_sizes``: nodes are prepared for the sizes that there are, and others if these change.
     """
+
 
     resized: bool
     is_default_path: bool
+    is_for_sizes: bool
     cancellation: Cancellation
     dependencies: Dependencies | None
 
@@ -306,6 +309,9 @@ class NodePrepareContext(_NodeContext, PrepareContext):
             if any(tensor is not None and tensor.is_open for tensor in self.tensors_in):
                 raise _OpenShapes(str(error)) from None
             raise
+
+    def is_left_open(self, position: int) -> bool:
+        return not self.owner.is_for_sizes and super().is_left_open(position)
 
     def set_type(self, position: int, type: TensorType) -> None:
         tensor = self.tensors_out[position]

@@ -81,6 +81,8 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
     kernel is done; the others never leave it.
     """
 
+    is_for_sizes = False
+
     def __init__(self, subgraph: RunningGraph, delegate: Delegate, subset: NodeSubset, index: int) -> None:
         self.subgraph_index = subgraph.index
         self.source = subgraph.source

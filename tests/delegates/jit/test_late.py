@@ -77,6 +77,22 @@ def test_a_value_that_decides_shapes_is_what_a_program_is_made_for() -> None:
     assert exact is not interpreter
 
 
+def test_sizes_that_the_file_leaves_open_are_known_when_it_runs() -> None:
+    make = ModelMaker()
+    x, k = make.tensor((1, 4), shape_signature=(-1, 4)), make.constant([3], np.int32, INT)
+    y, indices, z = make.tensor((1, 3)), make.tensor((1, 3), INT), make.tensor((1, 3))
+    make.op("TOPK_V2", [x, k], [y, indices])
+    make.op("NEG", [y], [z])
+    make.io([x], [z])
+    interpreter = Interpreter(model_content=make.model())
+    for rows in (1, 5):
+        interpreter.resize_tensor_input(0, (rows, 4))
+        interpreter.allocate_tensors()
+        values = np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32)
+        np.testing.assert_array_equal(run(interpreter, values), -np.sort(values)[:, :0:-1])
+        assert [(step.stop, step.program is not None) for step in late_kernel(interpreter).steps] == [(2, True)]
+
+
 def test_what_runs_again_looks_whether_the_value_is_the_same() -> None:
     interpreter = Interpreter(model_content=tiled())
     interpreter.allocate_tensors()
