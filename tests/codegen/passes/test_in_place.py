@@ -64,6 +64,16 @@ def test_a_chain_of_concatenations_moves_nothing() -> None:
     assert [kernel.operands[0].shape[3] for kernel in graph.kernels] == [16, 16, 32, 48, 64, 80]
 
 
+def test_a_single_element_that_others_repeat_is_a_part() -> None:
+    graph = KernelGraph()
+    one = mapped(graph, new())
+    mapped(graph, one.broadcast((5,)))
+    whole = concat(graph, one.reshape((1,)), mapped(graph, new(3)))
+    assert kinds(graph) == ["map", "map", "map"]
+    repeated = graph.kernels[1].operands[0]
+    assert (repeated.buffer, repeated.shape, repeated.strides) == (whole.buffer, (5,), (0,))
+
+
 def test_a_part_that_is_reshaped() -> None:
     graph = KernelGraph()
     heads = [convolution(graph, new(1, size, size, 8), 1).reshape((1, size * size * 4, 4)) for size in (8, 4)]

@@ -152,7 +152,9 @@ def moved(view: View, place: View) -> View | None:
     if path is None:
         return None
     offset = place.offset + sum(start * stride for start, stride in zip(path.start, place.strides, strict=True))
-    return View(place.buffer, view.shape, tuple([n * place.strides[axis] for axis, n in path.steps]), offset)
+    # A single element that is repeated has no axis to go along.
+    strides = tuple([n * place.strides[axis] if n else 0 for axis, n in path.steps])
+    return View(place.buffer, view.shape, strides, offset)
 
 
 class _Path(NamedTuple):
