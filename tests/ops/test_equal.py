@@ -51,6 +51,15 @@ CASES = [
         EqualOptions(),
     ),
     Case(
+        "int8_of_a_scale_like_that_of_infinity",
+        [
+            tensor([-81, -80, -79], np.int8, scale=2**-6, zero_point=-128),
+            tensor([64], np.int8, scale=2.0**120, zero_point=-128),
+        ],
+        [tensor([False, True, False], np.bool_)],
+        EqualOptions(),
+    ),
+    Case(
         "int16_plain",
         [tensor([1, 2, 3], np.int16), tensor([2], np.int16)],
         [tensor([False, True, False], np.bool_)],

@@ -50,6 +50,7 @@ CASES = [
         tensor([[1, 1, 1], [-4, -4, 200]], np.int16, scale=[1, 0.5], dimension=0),
         3,
     ),
+    case_("int16_of_no_scale", tensor([-5, 0, 7], np.int16), tensor([0, 0, 0], np.int16, scale=0.5), 2),
     case_(
         "int8_to_uint8",
         tensor([-128, 0, 127], np.int8, scale=0.5),

@@ -19,6 +19,7 @@ from gossamer.schema import (
     DimensionType,
     FullyConnectedOptions,
     IfOptions,
+    ReshapeOptions,
     SparsityParameters,
     SplitOptions,
     TensorType,
@@ -276,6 +277,20 @@ def test_an_operator_that_reads_too_early() -> None:
         interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
         with pytest.raises(PrepareError, match=re.escape('NEG (node 0) reads tensor 1 "t1" before an operator')):
             interpreter.allocate_tensors()
+
+
+def test_what_has_no_elements_need_not_be_written() -> None:
+    make = ModelMaker()
+    x, shape, y, z = make.tensor((1, 1)), make.tensor((0,), TensorType.INT32), make.tensor(()), make.tensor(())
+    make.op("RESHAPE", [x, shape], [y], ReshapeOptions())
+    make.op("NEG", [y], [z])
+    make.io([x], [z])
+    for resolver in (OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, OpResolverType.AUTO):
+        interpreter = Interpreter(model_content=make.model(), experimental_op_resolver_type=resolver)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(x, np.float32([[3]]))
+        interpreter.invoke()
+        assert interpreter.get_tensor(z) == np.float32(-3)
 
 
 def test_an_operator_whose_outputs_are_one_tensor() -> None:

@@ -39,7 +39,9 @@ _LEFT_SHIFT = 8
 
 @record(frozen=True)
 class _LargeScale:
-    """An operand whose scale is above 1, as LiteRT's undefined shift has it."""
+    """An operand whose scale is above 1, as LiteRT's undefined shift has it.
+
+    Compilers count 64-bit shifts modulo 64: of scales like that of infinity, some are shifts that are defined."""
 
     zero_point: int
     multiplier: int
@@ -77,7 +79,9 @@ def _operand(tensor: TensorInfo, exact: bool) -> OperandScale | _LargeScale:
     zero_point = tensor.quantization.zero_point
     multiplier, shift = quantize_multiplier(tensor.quantization.scale)
     if shift > 0 and not exact:
-        return _LargeScale(zero_point, multiplier, shift)
+        if (right := -shift & 63) > 31:
+            return _LargeScale(zero_point, multiplier, shift)
+        shift = -right
     return OperandScale(zero_point, _LEFT_SHIFT, multiplier, shift)
 
 

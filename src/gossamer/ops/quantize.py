@@ -7,7 +7,8 @@ index along ``quantized_dimension`` has its own scale, and its own zero point or
 
 Integer to integer: q - zero point times input scale / output scale (in double precision) in the 32-bit arithmetic of
 MultiplyByQuantizedMultiplier, moved to the output's zero point and clamped. uint8 and int8 go to uint8, int8 or int16;
-int16 to int8, int16 (zero points 0) or int32; int32 to int8 or int16.
+int16 to int8, int16 (zero points 0) or int32; int32 to int8 or int16. int16 without a scale, which TFLite's converter
+writes behind operators that it does not quantize to 16 bits (NEG), stand for 0.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def prepare(ctx: PrepareContext) -> QuantizedMultiplier | None:
         return None
     if x.type == output.type == TensorType.INT16:
         require_symmetric(ctx, x, output)
-    ratio = require_scale(ctx, "input", x) / require_scale(ctx, "output", output)
-    return quantize_multiplier(ratio)
+    scale = 0.0 if x.type == TensorType.INT16 and not x.quantization else require_scale(ctx, "input", x)
+    return quantize_multiplier(scale / require_scale(ctx, "output", output))
 
 
 @op.reference

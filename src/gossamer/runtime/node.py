@@ -134,7 +134,6 @@ class Scope(Protocol):
     ``is_for_sizes``: nodes are prepared for the sizes that there are, and others if these change.
     """
 
-
     resized: bool
     is_default_path: bool
     is_for_sizes: bool

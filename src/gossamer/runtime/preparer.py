@@ -25,10 +25,14 @@ class Preparer:
             if not node.has_kernel:
                 break  # which its prepare will say
             for index in node.inputs:
-                if index >= 0 and index not in written and graph.tensors[index].home == AllocationType.ARENA_RW:
+                if index < 0 or index in written:
+                    continue
+                tensor = graph.tensors[index]
+                # Without elements there is nothing to write: converters leave such constants without a buffer.
+                if tensor.home == AllocationType.ARENA_RW and 0 not in tensor.shape:
                     raise PrepareError(
                         f"{node.op.name} (node {node.index}) reads tensor {index} "
-                        f'"{graph.tensors[index].name}" before an operator writes it'
+                        f'"{tensor.name}" before an operator writes it'
                     )
             written.update(node.outputs)
         # Who calls a subgraph feeds it what it was prepared for. What users give may be overwritten before it is read.
