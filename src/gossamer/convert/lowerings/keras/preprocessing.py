@@ -187,7 +187,9 @@ def grayscale(call: Call) -> Value:
 
 
 def encoded(call: Call, x: Value, tokens: int, mode: str) -> Value:
-    """Categories as they are, or which of them there are ("multi_hot"), how often ("count"), or each ("one_hot")."""
+    """Categories as they are, or which of them there are ("multi_hot"), how often ("count"), or each ("one_hot").
+
+    Of samples, along the first dimension behind that of the samples, as Keras has it for any rank."""
     graph = call.graph
     if mode == "int":
         return x
@@ -204,7 +206,7 @@ def encoded(call: Call, x: Value, tokens: int, mode: str) -> Value:
     weights = call.argument(1, "count_weights")
     if mode == "count" and weights is not None:
         each = graph.add("MUL", each, graph.add("EXPAND_DIMS", floating(graph, graph.value(weights)), -1))
-    return reduce(graph, "REDUCE_MAX" if mode == "multi_hot" else "SUM", each, [-2])
+    return reduce(graph, "REDUCE_MAX" if mode == "multi_hot" else "SUM", each, [min(x.rank, 2) - 1])
 
 
 @lowers("CategoryEncoding")
