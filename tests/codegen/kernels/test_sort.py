@@ -53,9 +53,12 @@ def test_nothing_to_sort(target: Target) -> None:
 
 
 @pytest.mark.skipif(not TARGETS, reason="no machine code for this CPU")
-@pytest.mark.parametrize(("k", "name"), [(100, "sort"), (33, "sort"), (32, "topk"), (20, "topk")])
-def test_what_sorts_a_row(k: int, name: str) -> None:
-    x = tensor(np.zeros((2, 264)), np.float32)
+@pytest.mark.parametrize(
+    ("count", "k", "name"),
+    [(264, 100, "sort"), (264, 33, "sort"), (264, 32, "topk"), (264, 20, "topk"), (40, 5, "sort"), (41, 5, "topk")],
+)
+def test_what_sorts_a_row(count: int, k: int, name: str) -> None:
+    x = tensor(np.zeros((2, count)), np.float32)
     case = Case("", [x, const(k)], [tensor(np.zeros((2, k))), tensor(np.zeros((2, k)), np.int32)])
     _, kernel = machine_code(model_of(topk_v2.op, case))
     assert kernel.program is not None

@@ -60,9 +60,7 @@ def test_a_vocabulary_of_strings(config: dict[str, Any], expected: list[int], tm
     assert got.tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("mode", "expected"), [("multi_hot", [[[1, 1], [1, 0]]]), ("count", [[[1, 2], [3, 0]]])]
-)
+@pytest.mark.parametrize(("mode", "expected"), [("multi_hot", [[[1, 1], [1, 0]]]), ("count", [[[1, 2], [3, 0]]])])
 def test_buckets_of_samples_of_several_dimensions(mode: str, expected: list[Any], tmp_path: Path) -> None:
     net = one_layer("Discretization", [1, 3, 2], bin_boundaries=[0.0], output_mode=mode)
     (got,) = run(convert(written(tmp_path, net)), np.float32([[[-1, -1], [1, -1], [1, -1]]]))

@@ -7,7 +7,7 @@ from typing import Any
 from gossamer.codegen.commands import Build
 from gossamer.codegen.elements import ELEMENT_OF
 from gossamer.codegen.graph import Kernel
-from gossamer.codegen.kernels.sort import Sort, scratch_bytes
+from gossamer.codegen.kernels.sort import VECTORS, Sort, scratch_bytes
 from gossamer.codegen.kernels.topk import FEW, TopK
 from gossamer.codegen.layout import merged
 from gossamer.codegen.spec import KernelSpec
@@ -26,7 +26,7 @@ def commands(node: Kernel, build: Build) -> None:
     type, count, k = ELEMENT_OF[x.type], x.shape[-1], y.shape[-1]
     spec: KernelSpec = TopK(build.target.name, type)
     memory: dict[str, Any] = {}
-    if k > FEW and k * SORTED >= count:
+    if k * SORTED >= count and (k > FEW or count <= VECTORS * build.target.lanes()):
         spec = Sort(build.target.name, type)
         memory = {"scratch": Address(SCRATCH), "scratch_thread": build.scratch(scratch_bytes(type, count))}
     build.repeat(

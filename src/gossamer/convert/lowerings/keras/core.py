@@ -105,9 +105,9 @@ def layer_scale(call: Call) -> Value:
 _AUGMENTATIONS = (
     "AugMix", "CutMix", "MixUp", "RandAugment", "RandomBrightness",
     "RandomColorDegeneration", "RandomColorJitter", "RandomContrast", "RandomElasticTransform", "RandomErasing",
-    "RandomFlip", "RandomGaussianBlur", "RandomHue", "RandomInvert", "RandomPerspective",
+    "RandomFlip", "RandomGaussianBlur", "RandomGrayscale", "RandomHue", "RandomInvert", "RandomPerspective",
     "RandomPosterization", "RandomRotation", "RandomSaturation", "RandomSharpness", "RandomShear", "RandomTranslation",
-    "RandomZoom",
+    "RandomZoom", "Solarization",
 )  # fmt: skip
 
 
