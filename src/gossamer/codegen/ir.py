@@ -208,19 +208,6 @@ class Part:
             type, f"call {type} @{function}(ptr align {align} {pointer.text}, {self.mask}, {f.constant(type, fill)})"
         )
 
-    def gather(self, pointer: Value, offsets: Value) -> Value:
-        """The elements that lie so many bytes behind ``pointer``, for every lane in use."""
-        f, type = self.function, self.type
-        if type.lanes == 1:
-            return f.load(type, f.offset(pointer, offsets))
-        pointers = f.emit(type.with_element("ptr"), f"getelementptr i8, {pointer}, {offsets}")
-        mask = type.with_element("i1")
-        function = f"llvm.masked.gather.{type.suffix}.{pointers.type.suffix}"
-        f.module.declare(f"declare {type} @{function}({pointers.type}, {mask}, {type})")
-        used = self.mask if self.count is not None else f"{mask} splat (i1 true)"
-        address = f"{pointers.type} align {BYTES[type.element]} {pointers.text}"
-        return f.emit(type, f"call {type} @{function}({address}, {used}, {f.constant(type, 0)})")
-
     def store(self, value: Value, pointer: Value) -> None:
         """Write the lanes in use."""
         f, type = self.function, value.type

@@ -16,6 +16,9 @@ from gossamer.programs.program import SCRATCH, Address
 SORTED = 8
 """If this part of a row is wanted, all of it is sorted."""
 
+SHORT = 4
+"""The same of short rows, in which more than so many are wanted."""
+
 
 def commands(node: Kernel, build: Build) -> None:
     """One command."""
@@ -26,7 +29,8 @@ def commands(node: Kernel, build: Build) -> None:
     type, count, k = ELEMENT_OF[x.type], x.shape[-1], y.shape[-1]
     spec: KernelSpec = TopK(build.target.name, type)
     memory: dict[str, Any] = {}
-    if k * SORTED >= count and (k > FEW or count <= VECTORS * build.target.lanes()):
+    is_short = count <= VECTORS * build.target.lanes()
+    if (k > FEW and k * SORTED >= count) or (is_short and k > SHORT and k * SHORT >= count):
         spec = Sort(build.target.name, type)
         memory = {"scratch": Address(SCRATCH), "scratch_thread": build.scratch(scratch_bytes(type, count))}
     build.repeat(

@@ -28,8 +28,9 @@ LINES = 4
 FEW = 4
 """Rows for each thread below which threads share chunks of channels, too."""
 
-MULTIPLIERS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
-"""Output channels of an input channel for which there are kernels; for others, the channels are repeated first."""
+MULTIPLIERS = (1, 2, 4, 8, 16, 32)
+"""Output channels of an input channel for which there are kernels: powers of two, as vectors have lanes. For others,
+the channels are repeated first."""
 
 
 Around = tuple[Value, Callable[[Value], Value]]
@@ -89,6 +90,8 @@ class DepthwiseRow(KernelSpec):
     def emit(self, target: Target) -> str:
         if operand_count(self.epilogue) > 1:
             raise CompileError(f"{self.name}: the epilogue of a depthwise kernel has no operand but the sum.")
+        if self.multiplier not in MULTIPLIERS:
+            raise CompileError(f"{self.name}: channels are multiplied by one of {MULTIPLIERS}.")
         if self.pixels < 1 or self.pixels + 2 > target.registers:
             raise CompileError(f"{self.name}: {target.name} has {target.registers} registers.")
         module = Module(target)
@@ -240,28 +243,18 @@ class _Pixels:
         self._part = part
         self._at = at
         self._multiplier = multiplier
-        self._lanes: Value | None = None
         lanes = part.type.lanes
         # A channel fills vectors, or several neighbours fill one with as many lanes each; the last may be cut off.
         self._few: Part | None = None
-        if multiplier > 1 and multiplier % lanes == 0:
-            self._few = Part(f, F32)
-        elif multiplier > 1 and lanes % multiplier == 0:
-            count = None if part.count is None else part.count // multiplier
-            self._few = Part(f, vector("float", lanes // multiplier), count)
-        elif multiplier > 1:
-            # The input channel of every lane; there are no vectors of them in memory.
-            type = part.type.with_element("i64")
-            numbers = ", ".join(f"i64 {4 * lane}" for lane in range(lanes))
-            channels = f.splat(at, lanes) + Value(f, type, f"<{numbers}>" if lanes > 1 else "0")
-            number = f.emit(type, f"udiv {channels}, {f.constant(type, 4 * multiplier).text}")
-            self._lanes = number * f.constant(type, 4)
+        if multiplier > 1:
+            count = None if part.count is None or multiplier >= lanes else part.count // multiplier
+            self._few = Part(f, vector("float", max(lanes // multiplier, 1)), count)
 
     def of_row(self, row: Value) -> Value:
         """The first pixel of a row."""
         if self._few:
             return self._f.offset(row, self._at // (4 * self._multiplier) * 4)
-        return row if self._lanes else self._f.offset(row, self._at)
+        return self._f.offset(row, self._at)
 
     def load(self, pixel: Value) -> Value:
         """The channels of a pixel."""
@@ -271,7 +264,7 @@ class _Pixels:
             if few.type.lanes == 1:
                 return f.splat(few, lanes)
             return f.shuffle(few, few, [lane // multiplier for lane in range(lanes)])
-        return self._part.gather(pixel, self._lanes) if self._lanes else self._part.load(pixel)
+        return self._part.load(pixel)
 
 
 @record(frozen=True)
