@@ -47,6 +47,10 @@ _SHOWN = 8
 """Numbers of nodes that an error lists."""
 
 
+_NOTHING = np.empty(0, np.uint8)
+"""The bytes of a tensor without elements, which may have lost its own in an allocation."""
+
+
 class LocalTensor(Tensor):
     """A tensor that nodes of a partition write: it holds the array it is given, and has no memory of its own."""
 
@@ -305,9 +309,9 @@ class RunningPartition(PartitionPrepareContext, PartitionInvokeContext):
             if outer.is_dynamic and tensor.index not in self._resized:
                 raise DelegateError(f'output tensor {tensor.index} "{tensor.name}" has no fixed shape')
             self._in_place.add(tensor.index)
-        if outer.buffer is None:
+        if not outer.has_data:
             raise DelegateError(f'tensor {tensor.index} "{tensor.name}" has no bytes')
-        return outer.buffer
+        return _NOTHING if outer.buffer is None else outer.buffer
 
     def run(self, node: NodeInfo) -> None:
         """See `PartitionInvokeContext.run`."""

@@ -114,6 +114,39 @@ def test_a_beginning_without_elements() -> None:
     check_all(counted([((2, 0), FLOAT), ((2, 1), FLOAT)], body), inputs)
 
 
+def rows() -> bytes:
+    """As many rows as the run tells, which the loop itself leaves in the output."""
+    make = ModelMaker()
+    row, limit = make.tensor((1, 3), FLOAT), make.tensor(*COUNTER)
+    kinds: list[Kind] = [COUNTER, COUNTER, ((1, 3), FLOAT), ((1, 3), FLOAT)]
+    nothing = op(make, "SLICE", [row, number(make, [0, 0], INT), number(make, [0, 3], INT)], ((0, 3), FLOAT))
+    results = [make.tensor(*kind) for kind in kinds]
+    options = WhileOptions(cond_subgraph_index=1, body_subgraph_index=2)
+    make.op("WHILE", [number(make, 0, INT), limit, row, nothing], results, options)
+    make.io([row, limit], [results[3]])
+
+    def condition(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, "LESS", [v[0], v[1]], ((), BOOL))]
+
+    def body(make: ModelMaker, v: list[int]) -> list[int]:
+        more = op(make, "CONCATENATION", [v[3], v[2]], LIST, ConcatenationOptions(axis=0))
+        return [op(make, "ADD", [v[0], number(make, 1, INT)], COUNTER), v[1], v[2], more]
+
+    subgraph(make, "condition", kinds, condition)
+    subgraph(make, "body", kinds, body)
+    return make.model()
+
+
+def test_no_rows_after_another_allocation() -> None:
+    interpreter = Interpreter(model_content=rows())
+    for n, count in ((1, 0), (2, 0), (1, 2), (3, 0)):
+        interpreter.resize_tensor_input(0, (n, 3))
+        interpreter.allocate_tensors()
+        (found,) = outputs(interpreter, {0: floats(n, 3), 1: np.int32(count)})
+        np.testing.assert_array_equal(found, np.tile(floats(n, 3), (count, 1)))
+    assert turns_of(interpreter).made
+
+
 def picking() -> bytes:
     """x = x ++ x[i] * items[i]: an element at what has been counted, of a vector as long as the model says."""
 
