@@ -8,6 +8,7 @@ row of a few elements; turned, so that it goes across, 0.3 with the copy (50,000
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -32,7 +33,7 @@ def run(graph: KernelGraph) -> None:
     """Let elements of the last dimension lie next to each other, or, where a kernel maps, be the same one."""
     kernels: list[Kernel] = []
     changing = {id(buffer) for buffer, found in graph.writers().items() if len(found) > 1 or graph.is_boundary(buffer)}
-    copies: list[tuple[View, Buffer]] = []
+    copies: defaultdict[Buffer, list[tuple[View, Buffer]]] = defaultdict(list)
     joined = _joined(graph)
     for kernel in graph.kernels:
         for position, view in enumerate(kernel.operands):
@@ -48,14 +49,15 @@ def run(graph: KernelGraph) -> None:
                 if is_readable(kernel, position, view):
                     continue
                 shape = _shape(kernel, position, view)
-            copied = next((buffer for known, buffer in copies if same(known, view) and buffer.shape == shape), None)
+            known = copies[view.buffer]
+            copied = next((buffer for other, buffer in known if same(other, view) and buffer.shape == shape), None)
             if copied is None:
                 once = View(view.buffer, shape, view.strides, view.offset)
                 copied = _dense(once)
                 if not copied.is_constant:
                     kernels.append(Kernel(COPY, [once], copied.view(), origin=kernel.origin))
                 if id(view.buffer) not in changing:
-                    copies.append((view, copied))
+                    known.append((view, copied))
             kernel.operands[position] = copied.view().broadcast(view.shape)
         kernels.append(kernel)
     graph.kernels = kernels
@@ -64,13 +66,16 @@ def run(graph: KernelGraph) -> None:
 def _joined(graph: KernelGraph) -> dict[tuple[int, int], Shape]:
     """The shapes of copies that let maps go along long rows, by kernel and position, where that is quicker."""
     found = [(kernel, needed) for kernel in graph.kernels if kernel.kind == MAP and (needed := _for_long_rows(kernel))]
-    wanted = [(kernel.operands[at], shape) for kernel, needed in found for at, shape in needed.items()]
+    wanted: defaultdict[Buffer, list[tuple[View, Shape]]] = defaultdict(list)
+    for kernel, needed in found:
+        for at, shape in needed.items():
+            wanted[kernel.operands[at].buffer].append((kernel.operands[at], shape))
     joined: dict[tuple[int, int], Shape] = {}
     for kernel, needed in found:
         copying = 0
         for at, shape in needed.items():
             view = kernel.operands[at]
-            readers = sum(same(other, view) and other_shape == shape for other, other_shape in wanted)
+            readers = sum(same(other, view) and other_shape == shape for other, other_shape in wanted[view.buffer])
             copying += 0 if view.is_constant else 2 * _rows(shape, view.strides) // readers
         functions = sum(
             4 if FUNCTIONS[name].reads and FUNCTIONS[name].bits == 8 else 1 for name, *_ in calls(kernel.epilogue)
