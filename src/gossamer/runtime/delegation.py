@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from gossamer.delegates.delegate import Claims, Delegate, DelegateFlags, DelegateKernel, refusal
@@ -63,6 +63,10 @@ class Delegation:
     def is_static(self) -> bool:
         """Whether an applied delegate relies on the shapes that it was shown."""
         return any(not int(delegate.flags) & _ALLOWS_DYNAMIC for delegate in self._applied)
+
+    def has(self, delegate: Delegate) -> bool:
+        """Whether a delegate is applied, or will be again."""
+        return delegate in self._applied
 
     def preview(self, delegate: Delegate) -> Claims:
         """What a delegate would take, were it applied now; nothing is replaced."""
@@ -141,6 +145,12 @@ class Delegation:
             if tensor.buffer_handle is None:
                 tensor.delegate = None
         self._undone = True
+
+    def withdraw(self, kept: Collection[Delegate]) -> None:
+        """Take all delegates off, for good but for some; those are applied again by `redo`."""
+        self.undo()
+        self._applied = [delegate for delegate in self._applied if delegate in kept]
+        self.claims.clear()
 
     def remove(self) -> None:
         """Take all delegates off for good. The subgraph is allocated again, if it can be."""

@@ -67,6 +67,7 @@ class Engine:
         self._release: weakref.finalize[..., Any] | None = None
         self._default: Delegate | None = None
         self._wants_default_delegate, self._has_failed = settings.has_default_delegate, False
+        self._has_claimed = False
         self._may_be_known = settings.is_plain
 
     def start(self) -> None:
@@ -138,10 +139,22 @@ class Engine:
             except Forgotten as reason:
                 self._forget(reason)
         self.apply_default_delegate()
-        self.subgraphs[0].allocate_tensors()
+        try:
+            self.subgraphs[0].allocate_tensors()
+        except PrepareError:
+            self._claim_again()
+            raise
+        self._has_claimed = True
         if self._may_be_known:
             self._remember()
         self.warn()
+
+    def _claim_again(self) -> None:
+        """Have the default delegate asked for other shapes, if there have been none yet with which nodes can be
+        prepared: it claims none that cannot be."""
+        if not self._has_claimed and self._default is not None and self.settings.has_default_delegate:
+            self.subgraphs[0].delegation.withdraw(self.delegates)
+            self._wants_default_delegate = True
 
     def invoke(self) -> None:
         """See `Interpreter.invoke`."""
@@ -231,6 +244,8 @@ class Engine:
         waiting = [index for index, subgraph in subgraphs.items() if subgraph.is_entry]
         for index in waiting:
             subgraph = subgraphs[index]
+            if subgraph.delegation.has(delegate):
+                continue
             try:
                 subgraph.delegation.apply(delegate)
                 if _comes_late(subgraph) and (late := delegate.late()) is not None:

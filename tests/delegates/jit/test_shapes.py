@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer import Interpreter
+from gossamer import Interpreter, PrepareError
 from gossamer.delegates.jit import delegate
-from gossamer.delegates.jit.delegate import kept_bytes
+from gossamer.delegates.jit.delegate import JitDelegate, JitKernel, kept_bytes
 from gossamer.programs.program import ARENA
 from gossamer.schema import FullyConnectedOptions, ShapeOptions, TensorType
+from tests.delegates.jit.running import outputs
 from tests.runtime.graphs import ModelMaker
 
 WEIGHTS = (np.arange(48 * 48).reshape(48, 48) % 5 - 2).astype(np.float32)
@@ -117,3 +118,30 @@ def test_a_value_that_comes_of_a_shape_makes_another_program() -> None:
         interpreter.set_tensor(1, np.float32([10]))
         interpreter.invoke()
         assert interpreter.get_tensor(2) == [10 + size]
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["alone", "another_delegate"])
+def test_shapes_that_were_wrong_at_first_leave_nothing_to_the_reference_kernels(others: bool) -> None:
+    make = ModelMaker()
+    x, shape = make.tensor((2, 3)), make.constant([6], np.int32, TensorType.INT32)
+    flat, y = make.tensor((6,)), make.tensor((6,))
+    make.op("RESHAPE", [x, shape], [flat])
+    make.op("NEG", [flat], [y])
+    make.io([x], [y])
+    interpreter = Interpreter(model_content=make.model())
+    if others:
+        interpreter.modify_graph_with_delegate(JitDelegate())
+    for wrong in ((2, 4), (5, 3)):
+        interpreter.resize_tensor_input(0, wrong)
+        with pytest.raises(PrepareError, match="RESHAPE"):
+            interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(0, (3, 2))
+    interpreter.allocate_tensors()
+    (kernel,) = interpreter.delegate_kernels()
+    assert isinstance(kernel, JitKernel)
+    assert kernel.program is not None
+    np.testing.assert_array_equal(outputs(interpreter, {0: np.ones((3, 2), np.float32)})[0], -np.ones(6))
+    interpreter.resize_tensor_input(0, (5, 3))
+    with pytest.raises(PrepareError, match="RESHAPE"):
+        interpreter.allocate_tensors()
+    assert interpreter.delegate_kernels() == [kernel]
