@@ -8,6 +8,7 @@ range that the formula is made for. Elsewhere LiteRT's own kernels run, whose fo
   rounded to steps of 2^-shift so that the larger has 21 bits; zero points and half a step are in the bias
   (``xnn_init_qs8_add_minmax_scalar_params``).
 - MUL: ``(x - zero_x) (y - zero_y)`` as float32, times ``scale_x scale_y / scale``, rounded with halves to even.
+  Of one tensor twice it is a square: `function_table` below, then clamped as both are.
 - Both: plus the zero point, clamped to the type, and to the levels of a fused activation: bound / scale + zero point in
   float32, rounded with halves to even (``xnn_qs8_quantize``).
 - LEAKY_RELU, QUANTIZE: ``((x - zero_x) m + 128) >> 8`` plus the zero point, clamped; m is the quotient of scales,
@@ -89,6 +90,9 @@ def lower_product(graph: Lowering, activation: ActivationFunctionType) -> View |
         ratio = x_scale * y_scale / scale
     if not 2.0**-16 <= ratio < 2.0**8:
         return None
+    squares = function_table(graph, np.square) if x.index == y.index else None
+    if squares is not None:
+        return graph.lookup(graph.value(0), squares.clip(*xnnpack_limits(output, activation)))
     zeros = x.quantization.zero_point, y.quantization.zero_point
     bounds = output.quantization.zero_point, *xnnpack_limits(output, activation)
     return graph.map(("qmul", 0, 1, 2), graph.value(0), graph.value(1), graph.parameters(*zeros, float(ratio), *bounds))

@@ -148,6 +148,23 @@ def test_sums_on_a_much_smaller_scale(type: TensorType, scale: float, subtracts:
     np.testing.assert_array_equal(got, level)
 
 
+@pytest.mark.parametrize(
+    ("activation", "levels"),
+    [(NONE, [38, 10, -2, -3]), (ActivationFunctionType.RELU6, [9, 9, -2, -3])],
+    ids=["plain", "relu6"],
+)
+def test_a_tensor_times_itself_rounds_with_its_zero_point(activation: Any, levels: list[int]) -> None:
+    """12.5 - 3 is 10 then, though 12.5 is 12."""
+    make = Maker()
+    x, y = make.bytes(I8, 0.5, -3, (4,)), make.bytes(I8, 0.5, -3, (4,))
+    make.values[x] = np.array([-12, 2, -4, -3], np.int8)
+    make.op("MUL", [x, x], [y], MulOptions(fused_activation_function=activation), version=2)
+    make.io([x], [y])
+    interpreter, _ = machine_code(make.model())
+    (found,) = outputs(interpreter, make.values)
+    assert found.tolist() == levels
+
+
 def test_floats_between_bytes_are_one_table() -> None:
     make = Maker()
     x = make.given(I8, 0.05, 3, (5, 77))
