@@ -1,5 +1,8 @@
 # ruff: noqa: T201 - it prints what it finds
-"""``python -m tests.fuzz``: mutants for as long as you like, and a table of what they found."""
+"""``python -m tests.fuzz``: mutants for as long as you like, and a table of what they found.
+
+``--sizes``: undamaged models, resized again and again, each compared with interpreters that know no other shape.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 from tests.conftest import corpus_directory
 from tests.fuzz.compound import compound
 from tests.fuzz.driving import APART, ORDERLY, Outcome
+from tests.fuzz.hunting import hunt
 from tests.fuzz.mutations import mutant
 from tests.fuzz.peer import JUDGEMENTS, Peer, judge
 from tests.fuzz.sandbox import SECONDS, Sandbox
@@ -31,6 +35,7 @@ def main() -> None:
     parser.add_argument("--compound", action="store_true", help="damage several things at once")
     parser.add_argument("--peer", action="store_true", help="let LiteRT judge where the paths differ")
     parser.add_argument("--reference", action="store_true", help="with --peer: also where they do not")
+    parser.add_argument("--sizes", action="store_true", help="good models, at many shapes")
     parser.add_argument("--flex", action="store_true", help="models with TensorFlow's operators")
     options = parser.parse_args()
     corpus = corpus_directory()
@@ -41,6 +46,9 @@ def main() -> None:
         *(files(options.models) if options.models else ()),
     ]
     seeds = [(name, content) for name, content in seeds if options.only in name]
+    if options.sizes:
+        hunt(seeds, options.seed, options.seconds, peer=options.peer)
+        return
     print(f"{len(seeds)} models, {options.mutants} mutants from seed {options.seed}")
     verdicts: Counter[str] = Counter()
     found: dict[tuple[str, str], tuple[int, str, int, Outcome]] = {}

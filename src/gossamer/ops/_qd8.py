@@ -35,8 +35,8 @@ MOST_MATRICES = 64
 MOST_PADDED = 1 << 20
 """Bytes that an image with its padding may always have."""
 
-MOST_IMAGES = 16
-"""Which are padded one by one."""
+MOST_IMAGES = 1024
+"""Of a depthwise convolution, each of which is a command, or of one with groups, each of which is as many."""
 
 _CLAMPS = (
     ActivationFunctionType.NONE,
@@ -154,6 +154,8 @@ def convolution(graph: Lowering, x: View, weights: View, scales: View, bias: Vie
         return product(graph, rows(graph, x), weights, scales, bias)
     if groups > MOST_GROUPS:
         graph.limit(f"a hybrid convolution has more than {MOST_GROUPS} groups")
+    if groups > 1 and x.shape[0] > MOST_IMAGES:
+        graph.limit(f"a hybrid convolution with groups has more than {MOST_IMAGES} images")
     headers = _headers(graph, x, "qd8")
     # The frame first: so levels can be written into it.
     inside = _frame(graph, x.shape, headers, geometry)
@@ -221,8 +223,6 @@ def _frame(graph: Lowering, image: Shape, headers: View, geometry: Geometry) -> 
         return None
     if math.prod(shape) > MOST_PADDED + 16 * math.prod(image):
         graph.refuse("its padding is more than 16 times as large as the image")
-    if count > MOST_IMAGES:
-        graph.limit(f"there are more than {MOST_IMAGES} images to pad")
     frame = graph.empty(shape, TensorType.INT8)
     row, size = shape[2] * channels, math.prod(shape[1:])
     front, back = top * row + left * channels, bottom * row + right * channels
@@ -230,12 +230,11 @@ def _frame(graph: Lowering, image: Shape, headers: View, geometry: Geometry) -> 
     ends = [((1, front), (0, 1), 0), ((1, back), (0, 1), size - back)]
     if front == back:
         ends = [((2, front), (size - back, 1), 0)]
-    for number in range(count):
-        zero_point = graph.reshape(headers.slice(0, number, 1).slice(1, ZERO_POINT, 1), ())
-        for runs, strides, start in (*ends, between):
-            if math.prod(runs):
-                around = View(frame.buffer, runs, strides, number * size + start)
-                graph.copy(zero_point.broadcast(runs), around)
+    zero_points = graph.reshape(headers.slice(1, ZERO_POINT, 1), (count, 1, 1))
+    for runs, strides, start in (*ends, between):
+        if math.prod(runs):
+            around = View(frame.buffer, (count, *runs), (size, *strides), start)
+            graph.copy(zero_points.broadcast(around.shape), around)
     return frame.slice(1, top, height).slice(2, left, width)
 
 

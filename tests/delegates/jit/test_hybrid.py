@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import gossamer
+from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.model import read_model
 from gossamer.model.writer import write_model
 from gossamer.ops._conv_geometry import Window
@@ -273,6 +274,28 @@ def test_filters_that_xnnpack_does_not_take(seed: int, peer: bool) -> None:
     other.allocate_tensors()
     (got,), (want,) = (outputs(one, {one.get_input_details()[0]["index"]: x.value}) for one in (interpreter, other))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("make", "seed"), [(conv_2d, 0), (conv_2d, 13), (depthwise_conv_2d, 2)])
+def test_images_of_any_number_are_each_what_it_is_alone(make: Callable[[int], tuple[OpDef, Case]], seed: int) -> None:
+    """Padding is the zero point of its image, also where batches come and go."""
+    op, case = make(seed)
+    assert case.options.padding == Padding.SAME
+    images = Draw(5).floats(40, *case.inputs[0].value.shape[1:])
+    interpreter = gossamer.Interpreter(model_content=model_of(op, case))
+    x = interpreter.get_input_details()[0]["index"]
+
+    def run(values: np.ndarray) -> np.ndarray:
+        interpreter.resize_tensor_input(x, values.shape)
+        interpreter.allocate_tensors()
+        (kernel,) = interpreter.delegate_kernels()
+        assert isinstance(kernel, JitKernel)
+        assert kernel.program is not None
+        return outputs(interpreter, {x: values})[0]
+
+    alone = np.concatenate([run(images[at : at + 1]) for at in range(40)])
+    for count in (2, 17, 40, 3):
+        np.testing.assert_array_equal(run(images[:count]), alone[:count])
 
 
 def test_products_without_depth_are_known() -> None:

@@ -528,6 +528,17 @@ def test_lengths_that_grow_and_shrink_and_are_nothing() -> None:
     assert filled
 
 
+def test_batches_of_nothing_are_no_templates_and_leave_others_theirs(caplog: pytest.LogCaptureFixture) -> None:
+    interpreter = Interpreter(model_content=attention())
+    for batch, length in ((1, 4), (0, 5), (2, 0), (0, 6)):
+        (found,) = run(interpreter, [(batch, length, 16), (1, 1, 1, length)])
+        assert found.shape == (batch, 16)
+        assert not kernel_of(interpreter).is_filled
+    run(interpreter, [(3, 7, 16), (1, 1, 1, 7)])
+    assert kernel_of(interpreter).is_filled
+    assert not caplog.records
+
+
 def test_weights_that_kernels_share_are_packed_once() -> None:
     net = Net()
     x = y = net.tensor((1, 4, 24))

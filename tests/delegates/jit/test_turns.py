@@ -147,6 +147,36 @@ def test_no_rows_after_another_allocation() -> None:
     assert turns_of(interpreter).made
 
 
+def test_a_loop_of_nothing_says_nothing_of_others() -> None:
+    """With rows it is a part of a program; whether there have been none before does not decide its bits."""
+    make = ModelMaker()
+    row, limit = make.tensor((1, 3), FLOAT), make.tensor(*COUNTER)
+    kinds: list[Kind] = [COUNTER, COUNTER, ((1, 3), FLOAT), ((1, 3), FLOAT)]
+    count = op(make, "RESHAPE", [limit, number(make, [1], INT)], ((1,), INT))
+    sizes = op(make, "CONCATENATION", [count, number(make, [3], INT)], ((2,), INT), ConcatenationOptions())
+    first = op(make, "FILL", [sizes, number(make, 0.5)], ((1, 3), FLOAT))
+    results = [make.tensor(*kind) for kind in kinds]
+    options = WhileOptions(cond_subgraph_index=1, body_subgraph_index=2)
+    make.op("WHILE", [number(make, 0, INT), limit, row, first], results, options)
+    make.io([row, limit], [results[3]])
+
+    def condition(make: ModelMaker, v: list[int]) -> list[int]:
+        return [op(make, "LESS", [v[0], v[1]], ((), BOOL))]
+
+    def body(make: ModelMaker, v: list[int]) -> list[int]:
+        more = op(make, "ADD", [v[3], v[2]], ((1, 3), FLOAT))
+        return [op(make, "ADD", [v[0], number(make, 1, INT)], COUNTER), v[1], v[2], more]
+
+    subgraph(make, "condition", kinds, condition)
+    subgraph(make, "body", kinds, body)
+    interpreter = prepared(make.model())
+    (kernel,) = [one for one in interpreter.delegate_kernels() if isinstance(one, LateKernel)]
+    for n in (0, 2, 0, 3):
+        (found,) = outputs(interpreter, {0: floats(1, 3), 1: np.int32(n)})
+        np.testing.assert_allclose(found, np.tile(0.5 + n * floats(1, 3), (n, 1)), rtol=1e-6)
+        assert all(step.alone is None for step in kernel.steps) == (n > 0)
+
+
 def picking() -> bytes:
     """x = x ++ x[i] * items[i]: an element at what has been counted, of a vector as long as the model says."""
 

@@ -96,6 +96,8 @@ class LateKernel(SteppedKernel):
         self._programs: list[Program] = []
         self._states: dict[int, Array] = {}
         self._made = self._in_vain = self._used = 0
+        self._no_parts: set[int] = set()
+        """Loops that have been refused as parts of programs."""
         self.turns: dict[int, Turns | None] = {}
         self.steps: list[Step] = []
         self.failure: str | None = None
@@ -181,7 +183,7 @@ class LateKernel(SteppedKernel):
         lowered = Lowered(states=self._states, counts={}, guesses=True)
         stop, asked = first, set[int]()
         for node in supposed.nodes:
-            if node.node_index in self.turns or not _add(node, supposed, lowered):
+            if node.node_index in self._no_parts or not _add(node, supposed, lowered):
                 break
             stop, asked = stop + 1, set(supposed.asked)
             if lowered.counts:
@@ -215,6 +217,9 @@ class LateKernel(SteppedKernel):
         """What runs a loop that is no part of a program turn by turn, if that can be."""
         if not isinstance(node.options, WhileOptions):
             return None
+        # One that begins with nothing is refused for that, though it may be part of a program with something.
+        if not any(0 in tensor.shape for tensor in node.inputs if tensor is not None):
+            self._no_parts.add(node.node_index)
         if node.node_index not in self.turns:
             from gossamer.delegates.jit.turns import Turns
 

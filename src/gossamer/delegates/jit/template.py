@@ -270,7 +270,8 @@ class Templates:
             return known
         ranks = list(map(len, shapes.values()))
         seen = [one for one in self._seen if list(map(len, one.values())) == ranks and one != shapes]
-        if len(seen) + 1 < FEWEST_SEEN or self._left < 1:
+        # What has no elements is known when nodes are prepared, and says nothing of what has some.
+        if len(seen) + 1 < FEWEST_SEEN or self._left < 1 or any(0 in shape for shape in shapes.values()):
             return None
         self._left -= 1
         try:
