@@ -103,7 +103,7 @@ def _quantized_instructions(target: Target, mr: int, nv: int) -> float:
     # AArch64 has not been timed: what counts there is how many instructions there are, of the loop and of what stands
     # before and behind it. Rows are loaded four steps at a time, weights two vectors.
     if is_paired(target):
-        return 4 * mr * nv + 2 * mr + nv + 1
+        return 3 * mr * nv + 2.5 * mr + 6
     return mr * nv + nv / 2 + mr / 4 + 1.25
 
 
