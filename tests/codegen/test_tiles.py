@@ -12,6 +12,7 @@ from gossamer.codegen.tiles import (
     fewer_rows,
     gemm_tile,
     proposals,
+    quantized_tile,
     quantized_winograd_group,
     strassen_group,
     strassen_tile,
@@ -133,3 +134,11 @@ def test_pixels_of_a_depthwise_row(columns: int, pixels: int) -> None:
 ])  # fmt: skip
 def test_channels_of_small_images_are_filtered_block_by_block(channels: int, rows: int, block: int) -> None:
     assert depthwise_block(channels, 4 * rows * rows * channels) == block
+
+
+@pytest.mark.parametrize(("columns", "channels", "steps"), [(49, 160, 240), (49, 960, 40), (196, 64, 96)])
+def test_vectors_of_four_sums_take_tiles_with_the_fewest_instructions(columns: int, channels: int, steps: int) -> None:
+    mr, nv = quantized_tile(all_targets()["dotprod"], columns, channels, steps)
+    assert mr * nv >= 16
+    mr, nv = gemm_tile(all_targets()["neon"], columns, channels, 4 * steps)
+    assert mr * nv >= 16

@@ -5,7 +5,8 @@ an operand that is no tensor but an array, which a kernel reads once, before its
 operators says (`gossamer.ops.lowering.Lowering`); its words here are in the same order.
 
 Vectors may have any number of lanes. A register full of bytes is computed on x86 in parts that are taken from within
-128 bits, and put back by packing: nothing moves across. Others are widened lane by lane.
+128 bits, and put back by packing: nothing moves across. Others are widened lane by lane, and so are all on AArch64,
+whose instructions widen and saturate in order.
 
 Any kernel may have these in its epilogue: ``("lookup", ("qadd", 0, 1, 2), 3)`` of its result, of a further tensor of
 bytes and of two arrays. It gives `gossamer.codegen.expression.apply` a register of bytes for each of the first two, and
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from gossamer.codegen.dots import narrowed, rounded
 from gossamer.codegen.elements import Kind
 from gossamer.codegen.ir import I32, Function, Value, vector
 
@@ -51,7 +53,7 @@ def add(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value
         terms = [f.wrapping("mul", _wide(value, signed), f.splat(times, value.type.lanes))
                  for value, times in ((x, times_x), (y, times_y))]  # fmt: skip
         total = f.wrapping("add", f.wrapping("add", *terms), f.splat(bias, x.type.lanes))
-        return _narrow(f.wrapping("ashr", total, f.splat(shift, x.type.lanes)), bounds)
+        return _narrow(f.wrapping("ashr", total, f.splat(shift, x.type.lanes)), bounds, signed)
     fine, coarse, bias, unsigned_bias, *bounds = words[7:]
     if not signed:  # as signed bytes, which are 128 less
         x, y, bias = x ^ -128, y ^ -128, unsigned_bias
@@ -67,7 +69,7 @@ def add(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> Value
 def read_sum(f: Function, pointer: Value) -> Words:
     """What `add` takes: the words, and what it makes of them for registers full of bytes."""
     scalars = list(words(7)(f, pointer))
-    if not _has_registers(f):
+    if not _is_x86(f):
         return scalars
     times_x, times_y, bias, _, *bounds = scalars
     lanes = f.target.lanes(32)
@@ -88,10 +90,8 @@ def multiply(f: Function, x: Value, y: Value, words: Words, *, signed: bool) -> 
     bounds: Words
     zero_x, zero_y, scale, *bounds = words[:6]
     if not _is_register(x):
-        factors = [f.wrapping("sub", _wide(value, signed), f.splat(zero, value.type.lanes))
-                   for value, zero in ((x, zero_x), (y, zero_y))]  # fmt: skip
-        product = f.wrapping("mul", *factors)
-        return _narrow(_scaled(product, f.splat(f.bits(scale, "float"), x.type.lanes)), bounds)
+        product = f.wrapping("mul", *(_from_zero(value, zero, signed) for value, zero in ((x, zero_x), (y, zero_y))))
+        return _narrow(_scaled(product, f.splat(f.bits(scale, "float"), x.type.lanes)), bounds, signed)
     zero_points, scale = words[6 + 2 * signed : 8 + 2 * signed], words[10]
     bounds = words[11:]
     zeros = f.constant(x.type, 0)
@@ -110,7 +110,7 @@ def read_product(f: Function, pointer: Value) -> Words:
     """What `multiply` takes: the words; for registers full of bytes, zero points of unsigned and signed ones, the
     scale, and the bounds."""
     scalars = list(words(6)(f, pointer))
-    if not _has_registers(f):
+    if not _is_x86(f):
         return scalars
     *zeros, scale = scalars[:3]
     zeros += [f.wrapping("add", zero, 128) for zero in zeros]
@@ -122,10 +122,20 @@ def _scaled(x: Value, scale: Value) -> Value:
     """Integers times a float, rounded to integers."""
     f = x.function
     floats = x.type.with_element("float")
-    product = f.emit(floats, f"sitofp {x} to {floats}") * scale
-    name = f"@llvm.lrint.{x.type.suffix}.{floats.suffix}"
-    f.module.declare(f"declare {x.type} {name}({floats})")
-    return f.emit(x.type, f"call {x.type} {name}({product})")
+    return nearest(f, f.emit(floats, f"sitofp {x} to {floats}") * scale)
+
+
+def nearest(f: Function, x: Value) -> Value:
+    """Floats that fit as 32-bit integers: to the nearest, halves to even."""
+    to, lanes = x.type.with_element("i32"), x.type.lanes
+    if not _is_x86(f) and lanes % f.target.lanes() == 0:
+        if lanes > f.target.lanes():
+            low, high = (nearest(f, half) for half in _halves(x))
+            return f.shuffle(low, high, range(lanes))
+        return rounded(f, x)  # of which LLVM makes two instructions otherwise
+    name = f"@llvm.lrint.{to.suffix}.{x.type.suffix}"
+    f.module.declare(f"declare {to} {name}({x.type})")
+    return f.emit(to, f"call {to} {name}({x})")
 
 
 # Tables
@@ -228,7 +238,7 @@ _ROWS: dict[Callable[[Value, Words], Value], int] = {_find_by_permutation: 4, _f
 
 
 def _find(f: Function) -> Callable[[Value, Words], Value]:
-    if not _has_registers(f):
+    if not _is_x86(f):
         return _find_by_lookup
     return _find_by_permutation if f.target.has("avx512vbmi") else _find_by_shuffle
 
@@ -236,23 +246,42 @@ def _find(f: Function) -> Callable[[Value, Words], Value]:
 # Bytes to wider numbers and back
 
 
-def _has_registers(f: Function) -> bool:
-    """Whether registers full of bytes are computed in parts: on x86."""
+def _is_x86(f: Function) -> bool:
+    """Whether registers full of bytes are computed in parts."""
     return f.target.triple.startswith("x86_64")
 
 
 def _is_register(x: Value) -> bool:
-    return _has_registers(x.function) and x.type.lanes == x.function.target.lanes(8)
+    return _is_x86(x.function) and x.type.lanes == x.function.target.lanes(8)
 
 
-def _wide(x: Value, signed: bool) -> Value:
-    type = x.type.with_element("i32")
+def _wide(x: Value, signed: bool, element: str = "i32") -> Value:
+    type = x.type.with_element(element)
     return x.function.emit(type, f"{'sext' if signed else 'zext'} {x} to {type}")
 
 
-def _narrow(x: Value, bounds: Words) -> Value:
+def _from_zero(x: Value, zero: Value, signed: bool) -> Value:
+    """How far bytes are from a zero point, in 32 bits; on AArch64 with the other sign, which is one instruction and
+    makes another one multiply and widen."""
+    f, lanes = x.function, x.type.lanes
+    if _is_x86(f):
+        return f.wrapping("sub", _wide(x, signed), f.splat(zero, lanes))
+    difference = f.wrapping("sub", f.splat(_truncated(zero, "i16"), lanes), _wide(x, signed, "i16"))
+    return _wide(difference, signed=True)
+
+
+def _halves(x: Value) -> list[Value]:
+    half = x.type.lanes // 2
+    return [x.function.shuffle(x, x, range(start, start + half)) for start in (0, half)]
+
+
+def _narrow(x: Value, bounds: Words, signed: bool) -> Value:
     """Integers of 32 bits plus a zero point, clamped, as bytes."""
     f = x.function
+    if not _is_x86(f) and x.type.lanes == f.target.lanes(8):
+        quarters = [quarter for half in _halves(x) for quarter in _halves(half)]
+        zero, low, high = _splats(bounds)
+        return _clamped(narrowed(f, quarters, zero, "i8" if signed else "u8"), low, high, signed)
     zero, low, high = (f.splat(bound, x.type.lanes) for bound in bounds)
     x = f.wrapping("add", x, zero)
     x = f.intrinsic("llvm.smin", f.intrinsic("llvm.smax", x, low), high)
@@ -277,8 +306,12 @@ def _pack(parts: Sequence[Value], bounds: Words, signed: bool) -> Value:
         f.intrinsic("llvm.sadd.sat", packed("packssdw", "i16", *parts[at : at + 2]), zero) for at in (0, 2)
     )
     x = packed("packsswb" if signed else "packuswb", "i8", first, second)
+    return _clamped(x, low, high, signed)
+
+
+def _clamped(x: Value, low: Value, high: Value, signed: bool) -> Value:
     kind = "s" if signed else "u"
-    return f.intrinsic(f"llvm.{kind}min", f.intrinsic(f"llvm.{kind}max", x, low), high)
+    return x.function.intrinsic(f"llvm.{kind}min", x.function.intrinsic(f"llvm.{kind}max", x, low), high)
 
 
 def _splats(bounds: Words) -> Words:

@@ -88,6 +88,8 @@ def quantized_tile(target: Target, columns: int, channels: int, steps: int, half
 
 
 def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool = False) -> float:
+    if target.vector_bits == 128:
+        return steps * _quantized_instructions(target, mr, nv) + 7 * mr * nv + 35
     # A step as in `_cycles`; then a vector of sums takes some cycles to become bytes, fewer if there are more of a row.
     step = max(mr * (nv - half / 2), (mr + nv) * (1.2 if nv == 1 else 1), 8) / 2 + 0.1
     if is_paired(target):
@@ -95,6 +97,14 @@ def _quantized_cycles(target: Target, mr: int, nv: int, steps: int, half: bool =
         # are widened in every step, rows four steps at a time.
         step = max(mr * nv + nv / 2 + mr / 8, 2)
     return steps * step + mr * nv * (2.0, 1.2, 1.4, 1.0)[min(nv, 4) - 1] + 6
+
+
+def _quantized_instructions(target: Target, mr: int, nv: int) -> float:
+    # AArch64 has not been timed: what counts there is how many instructions there are, of the loop and of what stands
+    # before and behind it. Rows are loaded four steps at a time, weights two vectors.
+    if is_paired(target):
+        return 3 * mr * nv + 2.5 * mr + 6
+    return mr * nv + nv / 2 + mr / 4 + 1.25
 
 
 def quantized_tiles(target: Target, columns: int, channels: int, steps: int, half: bool = False) -> Iterator[Tile]:
@@ -371,10 +381,13 @@ def _panels(target: Target, tile: Tile, channels: int, depth: int) -> float:
     whole, rest = divmod(vectors, nv)
     if half and not rest:
         whole, rest = whole - 1, nv
-    return whole * _cycles(mr, nv, depth) + (_cycles(mr, rest, depth, half) if rest else 0)
+    return whole * _cycles(target, mr, nv, depth) + (_cycles(target, mr, rest, depth, half) if rest else 0)
 
 
-def _cycles(mr: int, nv: int, depth: int, half: bool = False) -> float:
+def _cycles(target: Target, mr: int, nv: int, depth: int, half: bool = False) -> float:
+    if target.vector_bits == 128:
+        # Instructions, as in `_quantized_instructions`.
+        return depth * (mr * nv + nv / 2 + mr / 4 + 1.25) + 5 * mr * nv + 50
     # A step of depth is two multiplications or two loads at a time, and the latency of a multiplication: with AVX2 this
     # is what tiles take on Zen 4 within some percent. From tile to tile, each row costs some cycles more.
     return depth * _step(mr, nv, half) + (2 * mr if nv > 1 else 3)

@@ -33,9 +33,13 @@ _LINUX_FEATURES = {
     "amx_int8": "amx-int8",
     "amx_bf16": "amx-bf16",
     "avx_vnni": "avxvnni",
-    "asimd": "neon",
-    "asimddp": "dotprod",
-    "asimdhp": "fullfp16",
+}
+# The same by the bits that Linux gives each process of AArch64, two words.
+_AT_HWCAP = 16
+_AT_HWCAP2 = 26
+_AARCH64_FEATURES = {
+    _AT_HWCAP: {1: "neon", 10: "fullfp16", 20: "dotprod"},
+    _AT_HWCAP2: {13: "i8mm", 14: "bf16"},
 }
 _PERMITTED = frozenset({"amx-tile", "amx-int8", "amx-bf16", "amx-fp16", "amx-complex"})
 """Features that a process has to ask Linux for, because their registers take kilobytes of every thread."""
@@ -62,9 +66,13 @@ def cpu_features() -> frozenset[str]:
     """What this CPU can execute and this system lets it, in LLVM's spelling; empty where nobody tells.
 
     The name of the CPU is never asked: hypervisors invent it. Where there are tiles, Linux is asked for them, once: the
-    answer holds for all threads, and for child processes.
+    answer holds for all threads, and for child processes. A process of 32 bits is told nothing: our code has 64.
     """
+    if sys.maxsize < 2**32:
+        return frozenset()
     if sys.platform == "linux":
+        if platform.machine() == "aarch64":
+            return _aarch64_features()
         with suppress(OSError), open("/proc/cpuinfo") as cpuinfo:
             features = _linux_features(cpuinfo)
             return features if "amx-tile" not in features or _may_use_tiles() else features - _PERMITTED
@@ -73,10 +81,18 @@ def cpu_features() -> frozenset[str]:
     return frozenset()
 
 
+def _aarch64_features() -> frozenset[str]:
+    # Emulators of a process (qemu-user, with it containers of other CPUs) show it the host's /proc/cpuinfo.
+    ask = _libc().getauxval
+    return frozenset(
+        name for word, bits in _AARCH64_FEATURES.items() for bit, name in bits.items() if ask(word) >> bit & 1
+    )
+
+
 def _linux_features(cpuinfo: Iterable[str]) -> frozenset[str]:
     # The first CPU speaks for all: the kernel lists what every one of them has. (Reading on asks each for its clock.)
     for line in cpuinfo:
-        if line.startswith(("flags", "Features")):
+        if line.startswith("flags"):
             flags = frozenset(line.partition(":")[2].replace("avx512_", "avx512").split())
             spelt = _LINUX_FEATURES.keys() & flags
             return flags - spelt | {_LINUX_FEATURES[flag] for flag in spelt}

@@ -150,6 +150,14 @@ def test_every_target_compiles_them(target: Target, expression: Expression) -> N
     assert assembly(Map(target.name, expression, "vvp", ("u8", "u8", "i32", "u8")), target)
 
 
+def test_products_widen_and_saturate_in_order_on_neon() -> None:
+    text = assembly(Map("neon", ("qmul", 0, 1, 2), "vvp", ("i8", "i8", "i32", "i8")), all_targets()["neon"])
+    for instruction in ("ssubw2", "smull2", "fcvtns", "sqxtn2", "sqadd"):
+        assert instruction in text
+    for instruction in ("sshll2", "frintx\tv", "frinti\tv"):
+        assert instruction not in text
+
+
 def test_tables_are_permutations_of_bytes() -> None:
     wanted = {"avx512vnni": "vperm", "avx512": "vpshufb", "avx2": "vpshufb", "neon": "tbx"}
     for name, instruction in wanted.items():

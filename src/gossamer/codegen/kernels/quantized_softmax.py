@@ -15,8 +15,8 @@ from gossamer.codegen.basis import BYTES
 from gossamer.codegen.dots import packed
 from gossamer.codegen.ir import F32, I32, I64, Function, Module, Part, Value, vector
 from gossamer.codegen.kernels.quantized_reduce import extreme_of_rows
-from gossamer.codegen.kernels.quantized_sums import integers, narrowed, nearest, truncated
-from gossamer.codegen.quantized import TABLE, lookup
+from gossamer.codegen.kernels.quantized_sums import integers, narrowed, truncated
+from gossamer.codegen.quantized import TABLE, lookup, nearest
 from gossamer.codegen.spec import ArgumentBlock, KernelSpec
 from gossamer.errors import CompileError
 from gossamer.records import record

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gossamer.codegen.elements import element
 from gossamer.codegen.ir import Function, Part, Value, vector
+from gossamer.codegen.quantized import nearest
 from gossamer.targets import Target
 
 SHORT = 256
@@ -140,14 +141,6 @@ def rounded(f: Function, x: Value, type: Integers) -> Value:
     """Floats as integers: to the nearest, halves to even, saturated."""
     bounded = f.minimum(f.maximum(x, float(type.least)), float(type.greatest))
     return narrowed(f, nearest(f, bounded), type)
-
-
-def nearest(f: Function, x: Value) -> Value:
-    """Floats that fit as 32-bit integers: to the nearest, halves to even."""
-    to = x.type.with_element("i32")
-    name = f"@llvm.lrint.{to.suffix}.{x.type.suffix}"
-    f.module.declare(f"declare {to} {name}({x.type})")
-    return f.emit(to, f"call {to} {name}({x})")
 
 
 def truncated(f: Function, x: Value) -> Value:
