@@ -15,6 +15,7 @@ from gossamer.delegates.jit.late import LateKernel
 from gossamer.delegates.jit.turns import Turns
 from gossamer.errors import InvokeError
 from gossamer.schema import (
+    BatchMatMulOptions,
     ConcatenationOptions,
     GatherOptions,
     IfOptions,
@@ -90,6 +91,30 @@ def test_lengths_below_the_longest_are_known() -> None:
     assert turns_of(interpreter).made == made
     # Where the last row is, depends on the length: an address in the words of a program that all lengths share.
     assert len(turns_of(interpreter)._last) <= 5
+
+
+def attending() -> bytes:
+    """A list of rows, and once more what its last row finds in it: of zeros and a factor, there are as many as rows."""
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        scores = op(make, "BATCH_MATMUL", [v[1], v[0]], ((1, 2), FLOAT), BatchMatMulOptions(adj_y=True))
+        scaled = op(make, "MUL", [scores, number(make, 0.125)], ((1, 2), FLOAT))
+        row = op(make, "BATCH_MATMUL", [scaled, v[0]], ((1, 3), FLOAT), BatchMatMulOptions())
+        return [op(make, "CONCATENATION", [v[0], row], LIST, ConcatenationOptions(axis=0)), row]
+
+    return counted([LIST, ((1, 3), FLOAT)], body)
+
+
+def test_lengths_share_a_program_that_reads_zeros() -> None:
+    model = attending()
+    interpreter = prepared(model)
+    for n in (40, 38, 25):
+        inputs = {0: floats(2, 3), 1: floats(1, 3), 2: np.int32(n)}
+        for found, want in zip(outputs(interpreter, inputs), expected(model, inputs), strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-5)
+    (((_, step),),) = [[*routine.kernel.path()] for routine in (turns_of(interpreter)._body,)]
+    assert step.shared is not None
+    assert step.shared[0].fitted is not None
 
 
 def test_a_new_turn_knows_its_condition() -> None:
