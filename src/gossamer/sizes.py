@@ -104,13 +104,27 @@ class Sizes:
         texts = [size.text if isinstance(size, Size) else str(size) for size in sizes]
         return self._compiled(f"[{', '.join(texts)}]")
 
+    @property
+    def decided(self) -> Iterable[str]:
+        """What has been decided: conditions, in terms of variables."""
+        return self._decided
+
+    @property
+    def functions(self) -> Mapping[str, Any]:
+        """What expressions call, by name."""
+        return self._functions
+
+    def expression(self, number: int) -> tuple[str, Sequence[int]]:
+        """How a variable is worked out, and the numbers of those whose values that has, if these are several."""
+        return self._steps[number]
+
     def _compiled(self, result: str) -> Callable[..., Any]:
         function, values = self._written(result), self._values
         return lambda *given: function(values(given))
 
     def _written(self, result: str) -> Callable[[_Values], Any]:
         """A function of what variables are that returns the value of an expression."""
-        return eval(f"lambda s: {_NAME.sub(_INDEXED, result)}", self._functions)  # type: ignore[no-any-return]
+        return eval(of_variables(result), self._functions)  # type: ignore[no-any-return]
 
     def decide(self, size: Size, other: Any, relation: Relation) -> bool:
         """Whether a size is in this relation to another one, or to a number, which is noted."""
@@ -154,6 +168,11 @@ class Sizes:
         name = f"f{len(self._functions)}"
         self._functions[name] = thing
         return name
+
+
+def of_variables(expression: str) -> str:
+    """A function of what variables are, as Python has it."""
+    return f"lambda s: {_NAME.sub(_INDEXED, expression)}"
 
 
 class _Values(dict[int, int]):

@@ -121,6 +121,11 @@ class Late(Buffer):
         return True
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether all elements are the same one, and nothing is open but how many there are."""
+        return self.value.make in _REPEATING and len(sizes_in(self.value)) == 1
+
+    @property
     def array(self) -> NoReturn:  # type: ignore[override]  # a value that is not there yet
         """Not to be had."""
         raise TypeError("the value of a constant depends on sizes")
@@ -129,6 +134,15 @@ class Late(Buffer):
     def memory(self) -> NoReturn:
         """Not to be had."""
         raise TypeError("where a constant lies depends on sizes")
+
+
+_REPEATING: set[Callable[..., NDArray[Any]]] = {np.zeros}
+
+
+def repeating(make: Callable[..., NDArray[Any]]) -> Callable[..., NDArray[Any]]:
+    """Says of a function that all elements of what it makes are the same, whatever their number."""
+    _REPEATING.add(make)
+    return make
 
 
 def is_derived(buffer: Buffer) -> bool:

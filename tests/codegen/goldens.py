@@ -20,6 +20,7 @@ from pathlib import Path
 
 from gossamer.codegen.dots import adds_pairs, crosses, multiplies_pairs
 from gossamer.codegen.expression import FUNCTIONS, Expression, type_of
+from gossamer.codegen.kernels.advance import Advance
 from gossamer.codegen.kernels.arg_reduce import ArgReduce
 from gossamer.codegen.kernels.bf16_rows import Bf16Rows
 from gossamer.codegen.kernels.contract import (
@@ -270,6 +271,7 @@ def representatives(target: Target) -> Iterator[KernelSpec]:
     yield from (Product16(isa, output) for output in (None, Rescaled("once")))
     yield from (Dot16(isa, type) for type in ("i8", "i16"))
     yield from (Push(isa, bits) for bits in (8, 16))
+    yield Advance(isa)
     yield Softmax16(isa)
     yield Private(isa)
     yield from (QuantizeRows(isa, type, together) for type, together in (("i8", 1), ("u8", 4)))

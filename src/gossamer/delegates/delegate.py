@@ -286,9 +286,12 @@ class PartitionInvokeContext(Partition):
 
 class CalledPartition(PartitionPrepareContext, PartitionInvokeContext):
     """All nodes of a subgraph, for a kernel that calls it. ``kernel``: what runs them. ``reads``: the numbers of the
-    inputs that nodes read or that are outputs; no other one is looked at."""
+    inputs that nodes read or that are outputs; no other one is looked at. ``taken``, ``given``: the subgraph's inputs
+    and outputs."""
 
     reads: tuple[int, ...]
+    taken: Sequence[TensorInfo]
+    given: Sequence[TensorInfo]
 
     @property
     @abstractmethod

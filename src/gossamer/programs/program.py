@@ -406,6 +406,44 @@ class Program:
         """Its argument blocks: what they hold decides which sizes it is fitted to, and what it is bound to."""
         return self._word[: self.plan.words.size]
 
+    def again_among(self, first: int) -> tuple[Program, NDArray[np.int64]]:
+        """One that does the same in the same memory, with argument blocks of its own, for who runs its commands among
+        others, from number ``first`` on; and these: addresses of kernels and of blocks, and barriers.
+
+        It is bound to the same, and is not to be run by itself.
+        """
+        made = Program(self.plan, self._kernels, self._target, self.memory)
+        for base, place in self._places.items():
+            if base != BLOCKS:
+                made._bind(base, place)
+        commands = np.frombuffer(made._word, np.int64)[-3 * len(self.plan.commands) - CALL_SIZE // 8 : -CALL_SIZE // 8]
+        commands = commands.reshape(-1, 3).copy()
+        jumps = self.plan.commands[:, 0] == NO_KERNEL
+        made._words[self.plan.commands[jumps, 1] // 8 + TARGET] += first
+        commands[~jumps & (np.arange(len(commands)) == len(commands) - 1), 2] = 1
+        return made, commands
+
+    @property
+    def fault_address(self) -> int | None:
+        """Where the word lies that is not 0 after a fault, if there is one."""
+        return self._places.get(FAULT)
+
+    def arguments_at(self, word: int) -> int:
+        """Where a word of its argument blocks lies."""
+        return self._blocks.address + 8 * word
+
+    def has_met_fault(self) -> bool:
+        """Whether there is a fault, which is forgotten."""
+        met = self._fault is not None and self._fault[0] != 0
+        if self._fault is not None:
+            self._fault[0] = 0
+        return met
+
+    def reserve(self, num_threads: int) -> None:
+        """Have memory for so many threads."""
+        with self._lock:
+            self._prepare(num_threads, set())
+
     def bind(self, base: str, place: host.Memory | int) -> None:
         """Say where a base lies. The caller keeps what lies at an address."""
         with self._lock:
@@ -615,6 +653,11 @@ class Program:
 def walker_name(target: Target, *, timed: bool = False) -> str:
     """The kernel that runs programs on this system, or the one that `Program.profile` needs."""
     return f"walk{'_timed' * timed}__{target.plain.name}{_CONVENTION}"
+
+
+def advance_name(target: Target) -> str:
+    """The kernel that `gossamer.programs.circuit` has words advance with."""
+    return f"advance__{target.plain.name}"
 
 
 def enter_name(target: Target) -> str:

@@ -45,6 +45,8 @@ class Routine(RunningPartition, CalledPartition):
             raise InvokeError(f"subgraph {subgraph.index} has operators that begin anew with every call")
         if any(subgraph.tensors[index].is_stored for index in self._taken):
             raise InvokeError(f"subgraph {subgraph.index} has an input that is a constant")
+        self.taken = [subgraph.tensors[index] for index in self._taken]
+        self.given = [subgraph.tensors[index] for index in self._given]
         self.reads = tuple([at for at, index in enumerate(self._taken) if index in read or index in self._given])
         inputs, outputs = sorted(read - written), sorted(written.intersection(self._given))
         subset = NodeSubset(True, tuple(subgraph.original_plan), tuple(inputs), tuple(outputs))

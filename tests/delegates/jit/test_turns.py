@@ -10,11 +10,12 @@ import pytest
 
 from gossamer import CancelledError, Interpreter
 from gossamer.arrays import NDArray
-from gossamer.delegates.jit import turns
+from gossamer.delegates.jit import rounds, turns
 from gossamer.delegates.jit.late import LateKernel
 from gossamer.delegates.jit.turns import Turns
 from gossamer.errors import InvokeError
 from gossamer.schema import (
+    BatchMatMulOptions,
     ConcatenationOptions,
     GatherOptions,
     IfOptions,
@@ -54,9 +55,11 @@ def expected(model: bytes, inputs: dict[int, Array]) -> list[Array]:
 
 
 def check_all(model: bytes, all_inputs: list[dict[int, Array]], make: Callable[[bytes], Interpreter] = prepared) -> Any:
-    """Compare with the reference kernels; the second time no stage is made."""
+    """Compare with the reference kernels; the third time, when circuits are there, no stage is made."""
     interpreter = make(model)
     found = [outputs(interpreter, inputs) for inputs in all_inputs]
+    for inputs in all_inputs:
+        outputs(interpreter, inputs)
     made = turns_of(interpreter).made
     again = [outputs(interpreter, inputs) for inputs in all_inputs]
     assert turns_of(interpreter).made == made > 0
@@ -92,8 +95,33 @@ def test_lengths_below_the_longest_are_known() -> None:
     assert len(turns_of(interpreter)._last) <= 5
 
 
-def test_a_new_turn_knows_its_condition() -> None:
+def attending() -> bytes:
+    """A list of rows, and once more what its last row finds in it: of zeros and a factor, there are as many as rows."""
+
+    def body(make: ModelMaker, at: int, v: list[int]) -> list[int]:
+        scores = op(make, "BATCH_MATMUL", [v[1], v[0]], ((1, 2), FLOAT), BatchMatMulOptions(adj_y=True))
+        scaled = op(make, "MUL", [scores, number(make, 0.125)], ((1, 2), FLOAT))
+        row = op(make, "BATCH_MATMUL", [scaled, v[0]], ((1, 3), FLOAT), BatchMatMulOptions())
+        return [op(make, "CONCATENATION", [v[0], row], LIST, ConcatenationOptions(axis=0)), row]
+
+    return counted([LIST, ((1, 3), FLOAT)], body)
+
+
+def test_lengths_share_a_program_that_reads_zeros() -> None:
+    model = attending()
+    interpreter = prepared(model)
+    for n in (40, 38, 25):
+        inputs = {0: floats(2, 3), 1: floats(1, 3), 2: np.int32(n)}
+        for found, want in zip(outputs(interpreter, inputs), expected(model, inputs), strict=True):
+            np.testing.assert_allclose(found, want, rtol=1e-5)
+    (((_, step),),) = [[*routine.kernel.path()] for routine in (turns_of(interpreter)._body,)]
+    assert step.shared is not None
+    assert step.shared[0].fitted is not None
+
+
+def test_a_new_turn_knows_its_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads what has been counted and the limit, not the list that grows: these lie in few places."""
+    monkeypatch.setattr(rounds, "FEWEST_TURNS", 1000)
     interpreter = prepared(growing(0, LIST, None))
     for n in (20, 12):
         outputs(interpreter, {0: floats(2, 3), 1: np.int32(n)})
@@ -293,6 +321,62 @@ def test_branches_that_append() -> None:
     steps = [step for routine in (turns_of(interpreter)._body,) for _, step in routine.kernel.path()]
     assert all(step.program is not None for step in steps)
     assert any(step.shared is not None for step in steps)  # a branch is the same program for all lengths
+
+
+def test_lengths_that_have_never_been_take_no_stage() -> None:
+    model = growing(0, LIST, None)
+    interpreter = prepared(model)
+    for n in (5, 12, 12, 12):
+        outputs(interpreter, {0: floats(2, 3), 1: np.int32(n)})
+    turns = turns_of(interpreter)
+    made, taken = turns.made, turns.taken
+    for n in (90, 40, 11, 150):  # more than a circuit takes at once, and than there was room for
+        inputs = {0: floats(2, 3) * n, 1: np.int32(n)}
+        np.testing.assert_array_equal(outputs(interpreter, inputs)[0], expected(model, inputs)[0])
+    assert turns.made - made <= 4
+    assert turns.taken - taken > 0.9 * (90 + 40 + 11 + 150)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_order_of_branches_that_has_never_been(threads: int) -> None:
+    model = appending(0)
+    interpreter = Interpreter(model_content=model, num_threads=threads)
+    interpreter.allocate_tensors()
+    numbers = np.random.default_rng(7)
+    for _ in range(40):
+        inputs = {0: numbers.normal(size=8).astype(np.float32), 1: floats(1)}
+        for found, want in zip(outputs(interpreter, inputs), expected(model, inputs), strict=True):
+            np.testing.assert_array_equal(found, want)
+    turns = turns_of(interpreter)
+    made, taken = turns.made, turns.taken
+    for _ in range(10):
+        outputs(interpreter, {0: numbers.normal(size=8).astype(np.float32), 1: floats(1)})
+    assert turns.made - made < 4
+    assert turns.taken - taken > 40
+
+
+def test_a_branch_that_has_never_been_gone() -> None:
+    """A circuit leaves in the middle of a turn, which begins anew."""
+    model, interpreter = appending(0), prepared(appending(0))
+    x = np.array([1, 2, 3, 4, 5, 6, 7, 8], np.float32)
+    for values in (x, x, x, x, x * [1, 1, 1, 1, 1, -1, 1, 1], -x, x * [1, -1, 1, -1, 1, -1, 1, 1]):
+        inputs = {0: values.astype(np.float32), 1: floats(1)}
+        for found, want in zip(outputs(interpreter, inputs), expected(model, inputs), strict=True):
+            np.testing.assert_array_equal(found, want)
+    assert turns_of(interpreter).taken
+
+
+def test_what_a_circuit_meets_wrong_is_told_as_ever() -> None:
+    model, x = picking(), floats(5)
+    interpreter = prepared(model)
+    for n in (5, 5, 5, 5):
+        outputs(interpreter, {0: floats(2), 1: x, 2: np.int32(n)})
+    assert turns_of(interpreter).taken
+    for _ in range(2):
+        with pytest.raises(InvokeError, match=r"GATHER .*position 5 is out of range"):
+            outputs(interpreter, {0: floats(2), 1: x, 2: np.int32(30)})
+        inputs = {0: floats(2), 1: -x, 2: np.int32(5)}
+        np.testing.assert_array_equal(outputs(interpreter, inputs)[0], expected(model, inputs)[0])
 
 
 def test_slices_that_reach_outside_are_found_out() -> None:

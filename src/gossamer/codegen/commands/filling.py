@@ -139,12 +139,19 @@ class Filling:
             self.build._packing.append((name, at))
 
 
+LEAST_ROOM = 16384
+"""Bytes that there is room for, so that what begins with a few elements is the same program for some time."""
+
+LINE = 64
+"""What a room has besides: rows that lie a power of two apart would share lines of the cache."""
+
+
 def room_for(bytes: int) -> int:
     """Bytes that suffice for a number of them, of which that is noted, and for some more."""
     if not isinstance(bytes, Size):
         return bytes
-    room = 1 << max(bytes.value - 1, 63).bit_length()
-    return room if bytes <= room else 0  # which it is
+    room = max(1 << (bytes.value - 1).bit_length(), LEAST_ROOM)
+    return room + LINE if bytes <= room else 0  # which it is
 
 
 class OpenBuild(Build):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from gossamer.codegen.graph import KernelGraph
 from gossamer.codegen.layout import Layout, Place, item_bytes, pack, spread_out
 from gossamer.codegen.spec import KernelSpec
 from gossamer.programs.program import ARENA, Address
-from gossamer.sizes import Size, Sizes, told
+from gossamer.sizes import Size, Sizes, known, told
 from gossamer.targets import Target
 from gossamer.views import Buffer, Late
 
@@ -317,7 +317,7 @@ class OpenCommands:
         """The program for these sizes, and what makes it that for others. Raises `TypeError` where more than words of
         it would be others."""
         way = self._way(given)
-        if self.late or any(step.once is not None for step in way.steps):
+        if not all(_is_uniform(one) for one in self.late) or any(step.once is not None for step in way.steps):
             raise TypeError("constants depend on sizes")
         self._sizes.move(given)
         with self._sizes.noting() as decided:
@@ -328,13 +328,14 @@ class OpenCommands:
             build = OpenBuild(self._target, layout, model)
             inner = [(ARENA, offset + inside) for offset, inside in zip(offsets, self._borders.numbers, strict=True)]
             self._fix(build, model)
+            more = {id(one): _repeated(one) for one in self.late}
             to = OpenFilling(build)
             by_channel: set[Any] = set()
             for step in way.steps:
                 form = self._form(step, given, by_channel)
                 to.begin("")
                 told = form.told
-                at = [inner[place] if type(place) is int else place for place in step.places]
+                at = [inner[place] if type(place) is int else more.get(id(place), place) for place in step.places]
                 told.fill(to, told.numbers, told.kernels(told.numbers), at)
                 decided.update(dict.fromkeys(form.decided))
             to.land()
@@ -371,6 +372,20 @@ def _placed_once(graph: KernelGraph, layout: Layout) -> list[Buffer]:
             layout.places[buffer] = Place(base_of_known(kernel, layout), 0, dense_bytes(buffer), size)
             once.append(buffer)
     return once
+
+
+def _is_uniform(buffer: Buffer) -> bool:
+    return isinstance(buffer, Late) and buffer.is_uniform
+
+
+def _repeated(buffer: Buffer) -> Value:
+    """A uniform constant with as many elements as there is room for."""
+    room = room_for(item_bytes(buffer) * prod(buffer.shape)) // item_bytes(buffer)
+    element = known(cast(Late, buffer).value).reshape(-1)[:1]
+    if not element.size:
+        raise TypeError("there is no element of a constant")
+    array = np.repeat(element, room)
+    return Value(array.tobytes(), array)
 
 
 def _is_written(place: Any) -> bool:

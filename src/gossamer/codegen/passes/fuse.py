@@ -20,7 +20,7 @@ from gossamer.codegen.expression import Expression, calls, canonical, parameters
 from gossamer.codegen.graph import MAP, Kernel, KernelGraph, same
 from gossamer.codegen.kinds import kind_of
 from gossamer.schema.enums import TensorType
-from gossamer.views import View, derived
+from gossamer.views import View, derived, repeating
 
 LARGEST = 64
 """Functions in the longest expression. It is spelled in names, and what it uses twice twice."""
@@ -158,5 +158,6 @@ def _extra(view: View, producer: Kernel) -> View | None:
     return derived(view.buffer, (size,), view.type, _row, size, view.offset).view().broadcast(view.shape)
 
 
+@repeating
 def _row(array: NDArray[Any], size: int, offset: int) -> NDArray[Any]:
     return np.full(size, array.reshape(-1)[offset], array.dtype)

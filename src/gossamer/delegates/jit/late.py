@@ -197,7 +197,8 @@ class LateKernel(SteppedKernel):
             if turns is None:
                 self._made += 1
             else:
-                step.alone = partial(_run_turns, node=self._nodes[first], turns=turns)
+                wanted = frozenset(self._written(ctx, first, first + 1))
+                step.alone = partial(_run_turns, node=self._nodes[first], turns=turns, wanted=wanted)
         else:
             self._made += 1
         if step.program is not None and not asked <= {tensor.index for tensor in look.asked}:
@@ -224,11 +225,17 @@ class LateKernel(SteppedKernel):
             from gossamer.delegates.jit.turns import Turns
 
             try:
-                self.turns[node.node_index] = Turns(ctx, LateDelegate(self._jit), self._jit.num_threads, node.options)
+                self.turns[node.node_index] = Turns(
+                    ctx, LateDelegate(self._jit), self._jit.target, self._jit.num_threads, node.options
+                )
             except (InvokeError, DelegateError) as reason:
                 logger.info("jit: %s (node %d) runs in NumPy: %s", node.op.name, node.node_index, reason)
                 self.turns[node.node_index] = None
         return self.turns[node.node_index]
+
+    def course(self) -> tuple[Look | None, int]:
+        """See `SteppedKernel.course`."""
+        return None if self.failure is not None else self._first, len(self._nodes)
 
     def path(self) -> Iterator[tuple[Look, Step]]:
         """See `SteppedKernel.path`."""
@@ -385,10 +392,11 @@ def _add(node: NodeInfo, supposed: SupposedNodes, lowered: Lowered) -> bool:
     return False
 
 
-def _run_turns(ctx: PartitionInvokeContext, node: NodeInfo, turns: Turns) -> None:
+def _run_turns(ctx: PartitionInvokeContext, node: NodeInfo, turns: Turns, wanted: Container[int]) -> None:
+    """Run a loop. ``wanted``: those of its outputs that somebody reads."""
     values = turns.run(ctx, [ctx.value(tensor) for tensor in node.inputs if tensor is not None])
     for tensor, value in zip(node.outputs, values, strict=True):
-        if tensor.index < 0:
+        if tensor.index not in wanted:
             continue
         shape = tensor.shape if value.size == 1 and tensor.shape in ((), (1,)) else value.shape
         ctx.resize(tensor, shape)

@@ -120,6 +120,21 @@ class Sizing:
         sizes = template.sizes(numbers)
         return None if sizes is None else self._shared(ctx, known, sizes, arena)
 
+    def known(
+        self, shapes: Mapping[int, Shape], asked: Sequence[TensorInfo], flags: bytes
+    ) -> tuple[Template, list[int], Shared, Fit] | None:
+        """What there is already for these shapes and flags, which are all that is asked."""
+        if list(asked) != self._flags or any(shapes[index] != shape for index, (_, shape) in self._asked.items()):
+            return None
+        numbers = {tensor.index: shapes[tensor.index] for tensor in self._read}
+        for known in self._known.get(flags, ()):
+            sizes = known.template.sizes(numbers)
+            for shared in known.shared if sizes is not None else ():
+                fit = None if sizes is None or shared.fitted is None else shared.fitted.fit(sizes)
+                if fit is not None and sizes is not None:
+                    return known.template, sizes, shared, fit
+        return None
+
     def _numbers(self, ctx: PartitionInvokeContext) -> Numbers:
         numbers: dict[int, Shape] = {tensor.index: tensor.shape for tensor in self._read}
         for index, (tensor, _) in self._asked.items():

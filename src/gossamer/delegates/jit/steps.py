@@ -157,5 +157,10 @@ class SteppedKernel(DelegateKernel):
     is_patient: bool = False
 
     @abstractmethod
+    def course(self) -> tuple[Look | None, int]:
+        """What decides how nodes go on from the first, and how many they are; nothing where the reference kernels
+        run."""
+
+    @abstractmethod
     def path(self) -> Iterator[tuple[Look, Step]]:
         """The steps of the last run, each behind what has decided it; none where the reference kernels have run."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.ahead import Ahead
 from gossamer.codegen.build import Drawn, Emitted, Passes, draw, passes_of, without
 from gossamer.codegen.commands import NotAtHand
 from gossamer.codegen.commands.opened import Fitting, OpenCommands
@@ -109,6 +110,7 @@ class Template:
             self.closed = f"{type(error).__name__}: {error}"
         self._drawn = Filled(drawn, shapes_out), sizes
         self._holds = sizes.holds()
+        self.ahead = Ahead(sizes, tuple(sizes.decided))
 
     @property
     def is_cast(self) -> bool:
@@ -207,6 +209,7 @@ class Fitted:
         # What is known is a variable here, too: the same list serves for all.
         self._numbers = sizes.numbers([*numbers, *ends])
         self._holds = sizes.holds(decided)
+        self.ahead = Ahead(sizes, decided, [*numbers, *ends])
 
     def fit(self, sizes: Sequence[int]) -> Fit | None:
         """What is to be written for these sizes; ``None`` if for them the program is another one."""

@@ -8,6 +8,7 @@ decided by those variables alone that it reads: a turn that is new has hardly ev
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -15,11 +16,15 @@ import numpy as np
 
 from gossamer.arrays import NDArray
 from gossamer.delegates.delegate import CalledPartition, Delegate, PartitionInvokeContext
+from gossamer.delegates.jit.rounds import Rounds
 from gossamer.delegates.jit.steps import Step, SteppedKernel
 from gossamer.errors import InvokeError
 from gossamer.ops.op_def import Shape
-from gossamer.programs.program import Program
+from gossamer.programs.circuit import Circuit
+from gossamer.programs.library import can_compile, kernel_library
+from gossamer.programs.program import Program, advance_name
 from gossamer.schema import WhileOptions
+from gossamer.targets import Target
 
 Array = NDArray[Any]
 
@@ -29,6 +34,12 @@ Places = tuple[tuple[Shape, int], ...]
 MOST_BEGUN = 64
 """So many places of variables are known before these are copied."""
 
+FIRST_TRIED = 4
+"""Stages that are made before circuits are thought of, and twice as many each time that there is none."""
+
+FIRST_TURNS = 2
+"""Behind so many it is looked whether a circuit begins there."""
+
 MOST_KEPT = 32 << 20
 """Bytes of the words of stages that a loop keeps."""
 
@@ -37,10 +48,11 @@ class Stage:
     """A step that has a program, as it ran once: ``kept`` are the words of that then, ``words`` is where they were.
 
     ``asked``: the values that decide which stage follows, of ``following``. ``flag``: the condition, where one ends.
-    ``after``: where a turn ends, the variables, and what comes before the body of the next one.
+    ``after``: where a turn ends, the variables, and what comes before the body of the next one. ``begins``: before a
+    body, when it was looked whether a circuit begins there, and whether one does.
     """
 
-    __slots__ = ("after", "asked", "enter", "flag", "following", "kept", "step", "words")
+    __slots__ = ("after", "asked", "begins", "enter", "flag", "following", "kept", "step", "words")
 
     def __init__(self, step: Step | None, words: memoryview, kept: memoryview, enter: Callable[[], object]) -> None:
         self.step = step
@@ -51,6 +63,7 @@ class Stage:
         self.following: dict[bytes, Stage] = {}
         self.flag: memoryview | None = None
         self.after: tuple[list[Array], Stage] | None = None
+        self.begins = (0, False)
 
 
 def _nothing() -> Stage:
@@ -62,7 +75,9 @@ class Turns:
     """A loop, turn by turn. ``made``: how many stages it has made. ``kept_bytes``: of the words of those that it
     keeps."""
 
-    def __init__(self, ctx: PartitionInvokeContext, delegate: Delegate, num_threads: int, loop: WhileOptions) -> None:
+    def __init__(
+        self, ctx: PartitionInvokeContext, delegate: Delegate, target: Target, num_threads: int, loop: WhileOptions
+    ) -> None:
         """``delegate``: whose kernels go step by step. Raises `InvokeError` for subgraphs that have what a partition
         alone cannot have, and `DelegateError`."""
         self._condition = ctx.routine(loop.cond_subgraph_index, delegate)
@@ -70,6 +85,7 @@ class Turns:
         for routine in (self._condition, self._body):
             _kernel(routine).is_patient = True  # what has been used again has not been looked up
         self._num_threads = num_threads
+        self._target = target
         self._stages: dict[tuple[bool, Places], Stage] = {}
         """What comes before the body, or the condition, for variables at these places."""
         self._begun: set[Places] = set()
@@ -80,20 +96,67 @@ class Turns:
         """What runs each program again, whatever its words are."""
         self._is_astray = False
         """Whether programs have words that their kernels do not know of."""
+        self._rounds = self._made_round()
+        self._tried = FIRST_TRIED
+        """So many stages are made before circuits are thought of again, if there never was one."""
         self.kept_bytes = 0
         self.made = 0
 
+    def _made_round(self) -> Rounds | None:
+        def circuit() -> Circuit:
+            library = kernel_library(self._target)
+            if library.missing([advance_name(self._target)]) and can_compile(self._target):
+                from gossamer.codegen.kernels.advance import Advance
+                from gossamer.codegen.library import ensure
+
+                ensure([Advance(self._target.plain.name)], self._target)
+            return Circuit(library, self._target, self._num_threads)
+
+        try:
+            return Rounds(self._condition, self._body, circuit)
+        except ValueError:
+            return None
+
+    @property
+    def taken(self) -> int:
+        """How many turns circuits have taken."""
+        return 0 if self._rounds is None else self._rounds.taken
+
     def run(self, ctx: PartitionInvokeContext, values: Sequence[Array]) -> list[Array]:
         """The variables after the last turn, where they lie until the next run. Raises `InvokeError`."""
+        values, behind, is_over, known = list(values), 0, False, True
         try:
-            return self._run(ctx, *self._entered(values))
+            while not is_over:
+                went, turns = None, 0
+                if self._rounds is not None:
+                    # What comes first, or behind a circuit, comes again.
+                    plans = self.made >= self._tried or (self.taken > 0 and (known or behind < FIRST_TURNS))
+                    went = self._rounds.go(values, ctx.poll, self.made, plans=plans)
+                    if went is None and plans:
+                        self._tried = max(self._tried, 2 * self.made)
+                if went is not None:
+                    values, turns, is_over = went
+                    behind += turns
+                known = turns > 0
+                if not turns and not is_over:
+                    at = None
+                    if not behind and went is None:
+                        values, at = self._entered(values)
+                    most = 1 if self.taken and behind < FIRST_TURNS else sys.maxsize
+                    values, is_over = self._run(ctx, values, at or _places(values), most)
+                    behind += 1
+            return values
         finally:
             self._recall()
 
-    def _run(self, ctx: PartitionInvokeContext, values: list[Array], places: Places) -> list[Array]:
+    def _run(
+        self, ctx: PartitionInvokeContext, values: list[Array], places: Places, most: int
+    ) -> tuple[list[Array], bool]:
+        """The variables after so many turns, or fewer, and whether it was the last."""
         routine = self._condition
         stage, body = self._before(places)
         begun = stage
+        turns, made = 0, self.made
         while True:
             asked = stage.asked
             following = stage.following.get(b"".join([one.tobytes() for one in asked]) if asked else b"")
@@ -107,13 +170,23 @@ class Turns:
             stage = following
             if stage.flag is not None:
                 if not stage.flag[0]:
-                    return values
+                    return values, True
                 ctx.poll()
                 stage = begun = body
                 routine = self._body
             elif stage.after is not None:
                 values, body = stage.after
                 begun, routine = stage, self._condition
+                turns += 1
+                if turns >= most or (made < self.made and self.made >= self._tried) or self._begins(body, values):
+                    return values, False
+
+    def _begins(self, body: Stage, values: Sequence[Array]) -> bool:
+        """Whether a circuit begins with these variables."""
+        moment = 0 if self._rounds is None else self._rounds.moment
+        if self._rounds is not None and body.begins[0] != moment:
+            body.begins = moment, self._rounds.begins(values)
+        return body.begins[1]
 
     def _entered(self, values: Sequence[Array]) -> tuple[list[Array], Places]:
         """What lies at the same places as in a run before, or is copied there, and these."""
