@@ -261,27 +261,31 @@ class ProgramBuilder:
 
     @phase("pack")
     def pack(
-        self, kernel: str, block: Address, *, barrier: bool = False, reads: tuple[Address, int] | None = None
+        self,
+        kernel: str,
+        block: Address,
+        *,
+        barrier: bool = False,
+        reads: tuple[Address, int] | None = None,
+        waits: bool = False,
     ) -> None:
         """Run a kernel once, before the first run: it reads the model file and the memories of the program.
 
-        ``reads``: where in the model file it reads how many bytes, if nobody needs them afterwards.
+        ``reads``: where in the model file it reads how many bytes, if nobody needs them afterwards. ``waits``: threads
+        meet before it, for it reads what has been packed before.
         """
         place, size = reads or (Address(MODEL), 0)
         if place.base != MODEL:
             raise CompileError(f"What is packed is read in the model file, got an address in {place.base}.")
+        if waits and self._packing:
+            before, its_block, _ = self._packing[-1]
+            self._packing[-1] = before, its_block, 1
         self._packing.append(self._command(kernel, block, barrier))
         self._packed.append((place.offset, size))
 
     def compute(self, kernel: str, block: Address) -> None:
         """Run a kernel once, after all that is packed: it reads constants, and what has been computed so."""
         self._computing.append(self._command(kernel, block, barrier=True))
-
-    def when_packed(self) -> None:
-        """Let threads meet before what is packed next."""
-        if self._packing:
-            kernel, block, _ = self._packing[-1]
-            self._packing[-1] = (kernel, block, 1)
 
     def mark(self) -> tuple[int, ...]:
         """How far it has come, for `reset`."""

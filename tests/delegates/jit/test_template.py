@@ -11,6 +11,7 @@ import pytest
 
 from gossamer import Interpreter, InvokeError, PrepareError
 from gossamer.arrays import NDArray
+from gossamer.codegen.kernels.contract24 import narrows
 from gossamer.delegates.jit import compiling, template
 from gossamer.delegates.jit.delegate import JitKernel
 from gossamer.delegates.jit.template import FEWEST_SEEN, Template
@@ -561,6 +562,23 @@ def test_weights_that_kernels_share_are_packed_once() -> None:
     assert len(kernel.program.plan.packing) == 1
     assert kernel._templates is not None
     assert all(template.is_cast for template in kernel._templates._made)
+
+
+def test_threads_meet_before_what_they_have_packed_is_packed_again() -> None:
+    """With AVX-512 VBMI2, weights of 128 KB and one row become panels of floats, and these words of 24 bits."""
+    net = Net()
+    x = net.tensor((1, 4, 160))
+    mean = net.then("MEAN", [x, net.ints(1)], 2, ReducerOptions())
+    net.io(
+        [x], [net.then("FULLY_CONNECTED", [mean, net.weights(256, 160), net.weights(256)], 2, FullyConnectedOptions())]
+    )
+    interpreter = one_template_serves(net.model(), [[1, length, 160] for length in (4, 20, 21, 22)])
+    program = kernel_of(interpreter).program
+    assert program is not None
+    target = kernel_of(interpreter).target
+    is_narrow = narrows(target) and target.lanes() == 16
+    assert any("i24_pack" in name for name in program.plan.kernels) == is_narrow
+    assert program.plan.packing[:, 2].any() == is_narrow
 
 
 def test_what_is_worked_out_of_scalar_sizes_is_read() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
 from math import prod
@@ -251,20 +251,23 @@ class Build:
     def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
         """Run a kernel once, before the first run. ``reads``: bytes from ``source`` on that nobody reads again, if that
         is in the model file. Raises `CompileError` for an address of what only a run computes, or is given."""
+        self._pack(spec, arguments, reads, waits=False)
+
+    def repack(self, spec: KernelSpec, /, **arguments: Word) -> None:
+        """The same, when threads have packed what is packed before, which the kernel reads."""
+        self._pack(spec, arguments, 0, waits=True)
+
+    def _pack(self, spec: KernelSpec, arguments: Mapping[str, Word], reads: int, *, waits: bool) -> None:
         for name, word in arguments.items():
             if isinstance(word, Address) and word.base not in KNOWN:
                 raise CompileError(f"{spec.name} packs, but {name} is in {word.base}, which is only known in a run.")
         source = arguments.get("source")
         gone = (source, reads) if isinstance(source, Address) and source.base == MODEL and reads else None
         name, block = self._use(spec), self.table(spec.arguments.filled(arguments))
-        self._builder.pack(name, block, reads=gone)
+        self._builder.pack(name, block, reads=gone, waits=waits)
         self._packing.append((name, block))
         if any(isinstance(word, Address) and word.base == KERNELS for word in arguments.values()):
             self._called.clear()
-
-    def when_packed(self) -> None:
-        """Let what is packed next read what has been packed before."""
-        self._builder.when_packed()
 
     def packed(self, key: Any) -> Address | None:
         """What has been packed under this key."""

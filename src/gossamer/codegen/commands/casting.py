@@ -463,7 +463,7 @@ class Casting:
             return bases.get(key, key) if isinstance(key, str) else key
 
         packed = []
-        for _, _, source, reads in mould.packing:
+        for _, _, source, reads, _ in mould.packing:
             if source is not None and reads and bases.get(source[0], source[0]) == MODEL:
                 packed.append((fixed(source[1]), reads))
             else:
@@ -471,7 +471,7 @@ class Casting:
         addresses = sorted((at, bases.get(base, base)) for at, base in mould.bases)
         numbered = [(at, self._bases.setdefault(base, len(self._bases))) for at, base in addresses]
         kernel = starts[KERNEL]
-        commands = [(0, kernel + one, block, 0) for one, block, *_ in mould.packing]
+        commands = [(0, kernel + one, block, barrier) for one, block, *_, barrier in mould.packing]
         if once is None:
             commands += [
                 (2, NO_KERNEL if one == NO_KERNEL else kernel + one, block, barrier)

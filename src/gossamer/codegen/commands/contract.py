@@ -348,8 +348,7 @@ class Contraction(Tiled):
             driver = ContractSingle(build.target.name)
             kernels = self._panel_kernels(self.mr, epilogue=IDENTITY)
             words = {**words, "a": row, "c": known, "residual": 0, **kernels}
-            build.when_packed()
-            build.pack(driver, 0, **driver.arguments.chosen(words))
+            build.repack(driver, **driver.arguments.chosen(words))
         return known
 
     def _panel_kernels(self, mr: int, **form: Any) -> dict[str, Word]:
@@ -617,8 +616,7 @@ class Contraction24(Contraction):
             floats = moved(known, headers)
             words = packing(build, weights, self.nv, panels, floats)
             build.pack(Pack(build.target.name, weights.by_depth), reads=weights.bytes, **words)
-            build.when_packed()
-            build.pack(
+            build.repack(
                 Pack24(self._isa),
                 weights=floats,
                 headers=known,

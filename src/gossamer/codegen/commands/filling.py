@@ -103,12 +103,19 @@ class Filling:
             meant[place] = Address(base, words[place])
         self.build._tables[offset] = tuple(meant)
 
-    def pack(self, named: tuple[str, KernelSpec], block: int, source: tuple[str, int] | tuple[()], reads: int) -> None:
+    def pack(
+        self,
+        named: tuple[str, KernelSpec],
+        block: int,
+        source: tuple[str, int] | tuple[()],
+        reads: int,
+        waits: int,
+    ) -> None:
         name, spec = named
         self.build.specs[name] = spec
         at = Address(BLOCKS, block)
         gone = (Address(*source), reads) if source and source[0] == MODEL and reads else None
-        self.builder.pack(name, at, reads=gone)
+        self.builder.pack(name, at, reads=gone, waits=bool(waits))
         self.build._packing.append((name, at))
 
     def jump(self, kind: Jump, target: int, flag: tuple[str, int] | None, cost: int) -> None:

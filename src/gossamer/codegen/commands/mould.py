@@ -98,7 +98,7 @@ class Mould:
         """Words that are addresses, and of what."""
         self.commands: list[tuple[int, int, int]] = []
         """Which of the kernels, the block in bytes, and whether a barrier follows."""
-        self.packing: list[tuple[int, int, tuple[str, Open] | None, int]] = []
+        self.packing: list[tuple[int, int, tuple[str, Open] | None, int, int]] = []
         """Which of the kernels, the block, what it reads, and how many bytes of that nobody reads again."""
         self.packing_tables: list[tuple[int, int, tuple[int, ...], tuple[str, ...]]] = []
         """Those blocks, and those in them: where they begin and end, in words, and their addresses."""
@@ -230,11 +230,15 @@ class Mould:
         self.packing_tables.append((start, start + len(words), at, bases))
         return block
 
-    def pack(self, named: Any, block: Open, source: tuple[str, Open] | tuple[()], reads: Any) -> None:
+    def pack(self, named: Any, block: Open, source: tuple[str, Open] | tuple[()], reads: Any, waits: int) -> None:
         """See `Filling.pack`."""
         if [kind for kind, _ in block.slots] != [BLOCK] or isinstance(named, int) or isinstance(reads, Open):
             raise TypeError("what is packed depends on sizes")
-        self.packing.append((self._kernel(named), block.plus, source or None, reads))
+        if waits:
+            if not self.packing:
+                raise TypeError("it waits for what others pack")
+            self.packing[-1] = *self.packing[-1][:-1], 1
+        self.packing.append((self._kernel(named), block.plus, source or None, reads, 0))
 
     def jump(self, kind: Jump, target: int, flag: tuple[str, Open] | None, cost: int) -> None:
         """See `Filling.jump`."""

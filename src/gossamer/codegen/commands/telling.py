@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -287,7 +287,7 @@ class Telling(Build):
     def packed(self, key: Any) -> Address | None:
         return self._packed.get(told(key))
 
-    def pack(self, spec: KernelSpec, /, reads: int = 0, **arguments: Word) -> None:
+    def _pack(self, spec: KernelSpec, arguments: Mapping[str, Word], reads: int, *, waits: bool) -> None:
         mine = next((w.base for w in arguments.values() if isinstance(w, Address) and w.base.startswith("w")), None)
         if mine is None:
             raise TypeError("what is packed goes nowhere")
@@ -306,7 +306,7 @@ class Telling(Build):
             f"if {mine}o not in to.there:",
             *(f"    {line.replace('to.table(', 'to.packing_table(')}" for line in tables),
             f"    to.pack({self._spec(spec)}, to.packing_table({self._inside(spec.arguments.filled(arguments))}), "
-            f"({gone}), {self._written(reads)})",
+            f"({gone}), {self._written(reads)}, {int(waits)})",
         ]
 
     def _run_parts(self, parts: Iterable[Kernel]) -> None:
