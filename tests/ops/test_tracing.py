@@ -408,7 +408,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (lambda x: np.add(x, 1, where=np.ones(4, bool), out=np.zeros(x.shape, np.float32)), "np.add with where="),
     (lambda x: x.astype(np.float16) * np.float16(2), "np.multiply of float16 rounds each result"),
     (lambda x: np.sin(x.astype(np.float64)), "there is no sin of f64"),
-    (lambda x: x.astype(np.complex64) * 1j, "there is no arithmetic of complex64"),
+    (lambda x: x.astype(np.complex128) * 1j, "there is no arithmetic of complex128"),
     (lambda x: np.pad(x, 1, mode="reflect"), "np.pad with mode 'reflect'"),
 ]
 

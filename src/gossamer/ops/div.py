@@ -1,7 +1,7 @@
 """DIV: x / y, element by element, with broadcasting and a fused activation.
 
 Floats are clamped to the activation, or without one to their finite range: 1 / 0 gives the largest number, 0 / 0 is
-NaN. (Machine code leaves infinity, as XNNPACK does.) LiteRT takes float16 through XNNPACK alone.
+NaN. (XNNPACK leaves infinity; LiteRT takes float16 through it alone.)
 
 int32 truncates towards zero; -2**31 / -1 saturates. A divisor of zero among integers is refused when it turns up.
 
@@ -124,6 +124,8 @@ def lower(graph: Lowering) -> None:
         return
     is_integer = graph.output().type == TensorType.INT32
     quotient = graph.map("div", graph.value(0), nonzero_divisor(graph) if is_integer else graph.value(1))
+    if graph.output().type == TensorType.FLOAT32:
+        quotient = graph.map("finite", quotient)
     graph.result(graph.activation(quotient, graph.options.fused_activation_function))
 
 
