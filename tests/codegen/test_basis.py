@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import get_origin
 
 import numpy as np
 import pytest
@@ -70,7 +71,9 @@ def shipped(target: Target) -> dict[str, KernelSpec]:
 def kernel_types() -> Iterator[type[KernelSpec]]:
     for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
         for _, found in inspect.getmembers(import_module(module.name), inspect.isclass):
-            if issubclass(found, KernelSpec) and not inspect.isabstract(found) and found.__module__ == module.name:
+            is_class = get_origin(found) is None  # `inspect` takes `tuple[int]` for one in Python 3.10
+            is_kernel = is_class and issubclass(found, KernelSpec) and not inspect.isabstract(found)
+            if is_kernel and found.__module__ == module.name:
                 yield found
 
 
